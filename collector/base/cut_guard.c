@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The signal handler walks this list while other threads add and remove guards. Entries are inserted only at
- * the head, and are reused but never freed, so every pointer in the list stays valid. */
+/* The signal handler walks the list of guards while other threads add and remove guards. Entries are inserted
+ * only at the head, and are reused but never freed, so every pointer in the list stays valid. */
 static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while `unused` or `guards` is changed */
@@ -80,10 +80,10 @@ static void say_last_words(uintptr_t address)
 
 /* ---- guards ---- */
 
-/* Maps zeros over the missing page and all pages after it, which are missing as well. A single mapping covers
- * them all, because the number of mappings per process is limited, and with one mapping per page, a few
- * truncated files could exhaust the limit. If no further mapping is possible, zeros replace the whole
- * range. */
+/* Maps zeros over the missing page and all pages after it, which are missing as well. Covers all of these
+ * pages with a single mapping. With one mapping per page, a few truncated files could exhaust the limit on
+ * mappings per process. If the process cannot have another mapping, replaces the whole guarded range with
+ * zeros. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -103,8 +103,8 @@ static void handle(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    /* The fault is outside all guarded ranges, so let the signal take its default action, as if there were no
-     * handler. If another process sent the signal, there is no address to report. */
+    /* The faulting address is outside all guarded ranges, so let the signal take its default action, as if
+     * there were no handler. If another process sent the signal, there is no faulting address to report. */
     if (info->si_code > 0)
         say_last_words(fault);
     signal(number, SIG_DFL);

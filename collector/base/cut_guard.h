@@ -1,6 +1,6 @@
-/* Guards mapped memory that another process may truncate. A read past the new end raises SIGBUS. The signal
- * handler then maps zeros over the rest of the range, so that the read can continue, and marks the range as
- * poisoned. */
+/* Guards mapped memory that another process may truncate. A read past the file's new end raises SIGBUS. The
+ * signal handler then maps zeros over the rest of the range, so that the read can continue, and marks the
+ * range as poisoned. */
 #ifndef CT_GUARD_H
 #define CT_GUARD_H
 
@@ -18,7 +18,8 @@ struct ct_guard {
 
 /* Call once, before the first guard. */
 void ct_guard_install(void);
-/* Watches a mapping until ct_guard_remove(). Returns NULL if out of memory. Can be called from any thread. */
+/* Guards a mapping until ct_guard_remove() is called. Returns NULL if out of memory. Can be called from any
+ * thread. */
 struct ct_guard *ct_guard_add(void *map, size_t bytes);
 /* `guard` may be NULL. */
 void ct_guard_remove(struct ct_guard *guard);

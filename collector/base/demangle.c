@@ -3,9 +3,9 @@
 #include <libiberty/demangle.h>
 #include <string.h>
 
-/* Appends demangled text as it is produced. Since a short name can expand to gigabytes, leaves the demangler
- * with longjmp() once the text exceeds the limit. Nothing leaks, because the demangler allocates only on the
- * stack. */
+/* Appends demangled text as it is produced. A short name can expand to gigabytes, so once the text exceeds
+ * the limit, the function leaves the demangler with longjmp(). Nothing leaks, because the demangler allocates
+ * only on the stack. */
 
 static void on_demangled(const char *piece, size_t bytes, void *data)
 {
@@ -17,7 +17,7 @@ static void on_demangled(const char *piece, size_t bytes, void *data)
 }
 
 /* Removes the demangler's own recursion limit, which would reject names of 1 KiB, such as those in CUTLASS.
- * The worker's stack is large enough for the recursion that the longest string causes. */
+ * The worker's stack is large enough for the deepest recursion that the longest allowed name can cause. */
 const char *ct_demangle(const char *mangled, struct ct_demangled *out)
 {
     out->bytes = 0;

@@ -7,8 +7,8 @@
 
 enum {
     CT_DEMANGLED_MAX = 64 * 1024,
-    /* The stack size of a thread that demangles. Most of the stack is touched only by the recursion in
-     * demangle.c. */
+    /* The stack size of a thread that demangles names. Most of the stack is touched only when the demangler
+     * recurses deeply. */
     CT_DEMANGLE_STACK_BYTES = 32 * 1024 * 1024,
 };
 

@@ -22,8 +22,8 @@ static uint32_t hash_text(uint64_t seed, const char *text, size_t bytes)
     return (uint32_t)(h ^ h >> 32);
 }
 
-/* Allocates both buffers at full size for the first string. Their pages are touched only as the buffers
- * fill. */
+/* Allocates both buffers at full size when the first string is added. The buffers' pages are touched only as
+ * the buffers fill. */
 static bool allocate(struct ct_interner *interner)
 {
     if (!interner->slots) {

@@ -12,7 +12,7 @@ enum { CT_INTERNER_TEXTS_MAX = 1 << 16, CT_INTERNER_BYTES_MAX = 8 << 20 };
 
 struct ct_interned;
 
-/* An empty interner has every field zero except `next`, which is at least 1. */
+/* In an empty interner, every field is zero except `next`, which is at least 1. */
 struct ct_interner {
     struct ct_interned *slots;
     char *text; /* the texts one after another, each with its NUL */

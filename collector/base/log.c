@@ -110,8 +110,8 @@ void ct_log_printable(const char *text, char *out, size_t bytes)
     out[n] = '\0';
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of its stream. If standard error was redirected, it
- * does not match. */
+/* systemd sets JOURNAL_STREAM to the device and inode of its stream. If standard error was redirected, its
+ * device and inode differ from those in JOURNAL_STREAM. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");

@@ -1,5 +1,5 @@
-/* The daemon's log: one line per event, written to standard error or to a file, which is created with the
- * first line. Can be used from any thread.
+/* The daemon's log: one line per event, written to standard error or to a file, which is created when the
+ * first line is written. Can be used from any thread.
  *
  * In a file or on a terminal, a line has the form "DATE TIME cudatraced[PID]: LEVEL: TEXT". If standard error
  * is connected to the journal, the form is "<N>TEXT", where N is the journal's number for the level. Control
@@ -14,7 +14,7 @@
 
 enum ct_log_level { CT_LOG_ERROR, CT_LOG_WARNING, CT_LOG_NOTICE, CT_LOG_INFO, CT_LOG_DEBUG, CT_LOG_LEVELS };
 
-/* The kind of event. All lines of a kind share a limit per minute (log.def). */
+/* The kind of event. All lines of the same kind share one per-minute limit (log.def). */
 enum ct_log_kind {
 #define KIND(name, level, burst) CT_LOG_##name,
 #include "log.def"
@@ -34,8 +34,8 @@ void ct_log_set_level(enum ct_log_level level);
 /* Parses "error", "warning", "notice", "info" or "debug". Returns false for any other word. */
 bool ct_log_parse_level(const char *name, enum ct_log_level *level);
 
-/* Logs the number of suppressed lines of each kind whose minute has ended by `now_ns` (CLOCK_MONOTONIC;
- * UINT64_MAX: all kinds). */
+/* For each kind of line whose minute has ended by `now_ns` (CLOCK_MONOTONIC), logs how many lines were
+ * suppressed. If `now_ns` is UINT64_MAX, does this for all kinds. */
 void ct_log_catch_up(uint64_t now_ns);
 
 /* Puts a name or path in double quotes, and escapes quotes and backslashes in it. Truncates the result to

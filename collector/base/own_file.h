@@ -1,4 +1,4 @@
-/* Checks that no other user has access to a file. If other users may write to the folder, any of them may
+/* Checks that no other user has access to a file. If other users can write to the folder, any of them could
  * have created the file. */
 #ifndef CT_OWN_FILE_H
 #define CT_OWN_FILE_H

@@ -1,4 +1,4 @@
-/* Protects the daemon's files in folders that other users may write to. Never uses another user's file, never
+/* Protects the daemon's files in folders that other users can write to. Never uses another user's file, never
  * follows a link, and allows only the intended readers. */
 #ifndef CT_PRIVATE_FILE_H
 #define CT_PRIVATE_FILE_H

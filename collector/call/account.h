@@ -1,5 +1,5 @@
-/* Processes, threads and functions as the ledger sees them. The owner of each creates it and registers it
- * with the ledger. */
+/* Processes, threads and functions as the ledger sees them. Each of them is created, and registered with the
+ * ledger, by its owner. */
 #ifndef CT_ACCOUNT_H
 #define CT_ACCOUNT_H
 
@@ -38,8 +38,8 @@ struct ct_caller {
     uint32_t tid;
     uint32_t numbering; /* the store's numbering for which `known` is valid */
     uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
-    /* Returns the thread_id that another caller has for the same thread, or 0. NULL: there is no other
-     * caller. */
+    /* Returns the thread_id that another caller has for the same thread, or 0. The pointer is NULL if there
+     * is no other caller. */
     int64_t (*find_thread)(const struct ct_caller *caller);
 };
 

@@ -69,7 +69,7 @@ enum ct_gpu_value {
     CT_GPU_VALUES
 };
 
-/* An instance of a divided GPU has a UUID of its own, and the place of the whole GPU. */
+/* An instance of a divided GPU has its own UUID, but the same place as the whole GPU. */
 struct ct_gpu_facts {
     int64_t place; /* the index of the GPU in the driver's library */
     int64_t memory_bytes, is_mig;

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Limits one user's share of a batch. The unit is the row of a plain call. Other work is counted as the
- * number of such rows that would take the same time. */
+/* Limits one user's share of a batch. The share is counted in rows of plain calls. Other work counts as the
+ * number of such rows that could be stored in the same time. */
 struct ct_budget {
     uint64_t spent, allowance;
     bool is_held; /* some of the user's calls must wait for the next batch */

@@ -21,8 +21,8 @@ uint8_t *ct_dump_add(struct ct_dump_buffer *buffer, enum ct_dump_type type, cons
  * false if out of memory. */
 bool ct_dump_add_texts(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
                        const char *const *text);
-/* Fills in the head of a frame, which must have events. The events follow the head in memory until the buffer
- * changes. */
+/* Fills in the head of a frame, which must contain at least one event. The events follow the head in memory
+ * until the buffer changes. */
 const struct ct_dump_frame *ct_dump_seal(struct ct_dump_buffer *buffer, uint64_t until_ns);
 void ct_dump_buffer_finish(struct ct_dump_buffer *buffer);
 

@@ -120,8 +120,8 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
         memcpy(&name, note->payload, sizeof(name));
         name.name[sizeof(name.name) - 1] = '\0';
         ct_text_clean(clean, name.name, strlen(name.name));
-        /* Another caller's note about the same thread may follow, so create the row only with the first
-         * call. */
+        /* Another caller's note about the same thread may follow, so create the thread's row only when its
+         * first call is taken. */
         if (note->caller->find_thread)
             leave_thread(ledger, note->caller, (uint32_t)note->value);
         else
@@ -338,7 +338,7 @@ int ct_ledger_save(struct ct_ledger *ledger, const struct ct_fact *fact)
     return ct_store_fact(ledger->store, fact);
 }
 
-/* Queries the owner for the state of each process. */
+/* Calls `going`, which the caller of ct_ledger_end_orphans() provides, for each running process. */
 struct asking {
     struct ct_ledger *ledger;
     uint64_t now_ns, left_ns, running;

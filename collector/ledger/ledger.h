@@ -24,7 +24,7 @@ struct ct_ledger {
  * calls ct_account_revert(), and the owner of a callee sets function_id to 0. */
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
-/* Also ends the recording, after writing the events since the last commit. */
+/* Frees the ledger's memory, and ends the recording after writing the events since the last commit. */
 void ct_ledger_finish(struct ct_ledger *ledger);
 
 /* Takes at most `rows_max` calls from the merge. Sets *rows to the number of calls taken. */
@@ -42,8 +42,8 @@ static inline bool ct_account_is_registered(const struct ct_ledger *ledger, cons
 void ct_account_revert(struct ct_account *account);
 void ct_account_finish(struct ct_account *account);
 
-/* Set the callee's function_id. If the function is not in the trace, ct_ledger_find_function() sets 0, and
- * ct_ledger_make_function() adds it. A failure aborts the batch. */
+/* Set the callee's function_id. If the function is not in the trace yet, ct_ledger_find_function() sets
+ * function_id to 0, whereas ct_ledger_make_function() adds the function. A failure aborts the batch. */
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name);
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
@@ -51,7 +51,7 @@ void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
 
 /* Writes a thread's sums. */
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
-/* Discards the thread's known sites and frees their memory. */
+/* Discards the IDs of sites that are cached for the thread, and frees their memory. */
 void ct_caller_rest(struct ct_caller *caller);
 
 /* Passes a fact to the recording and to the store. */
@@ -61,9 +61,9 @@ int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
 /* The state of a process that the trace lists as running. */
 enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
 /* Finds processes that the trace lists as running, but that have ended, and records them as exited, although
- * they may have been killed. If a process is still running, but its calls are not collected, marks it as left
- * since `left_ns`. On success, sets *running to the number of processes still running. `running` may be NULL.
- * Can be called outside a batch. */
+ * they may have been killed. If a process is still running, but its calls are not collected, sets its state
+ * to CT_STATE_LEFT, as of `left_ns`. On success, sets *running to the number of processes still running.
+ * `running` may be NULL. Can be called outside a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
                           enum ct_going (*going)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *running);

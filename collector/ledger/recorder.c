@@ -24,7 +24,7 @@ struct ct_recorder {
     struct ct_dump_buffer batch;
 };
 
-/* This user's file may be overwritten if it is empty or contains a recording. */
+/* An existing file of this user is overwritten only if it is empty or contains a recording. */
 static const char *refuse(int fd)
 {
     uint64_t magic = 0;

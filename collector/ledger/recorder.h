@@ -1,9 +1,9 @@
 /* Records everything that is passed to a ledger, in the format of dump.h, so that the recording can be stored
- * elsewhere. A recording does not contain the sources' input. Its calls have their final order and times, and
- * the same form for all sources.
+ * elsewhere. A recording does not contain the sources' input. The calls in it are in their final order, with
+ * their final times, and have the same form whichever source provided them.
  *
  * A batch is kept in memory until it is committed. If writing to the file fails, the recording ends after its
- * last complete batch, and this is logged. A NULL recorder records nothing. */
+ * last complete batch, and the failure is logged. A NULL recorder records nothing. */
 #ifndef CT_RECORDER_H
 #define CT_RECORDER_H
 

@@ -112,7 +112,7 @@ static void undo(struct ct_collection *collection, struct ct_report *own)
     struct ct_store *store = collection->ledger.store;
     const bool is_committed = ct_store_commit_wait(store) == 0;
     memcpy(own->error, ct_store_error(store), sizeof(own->error));
-    /* The batch was committed, so publish it. Otherwise, it would be read again. */
+    /* The batch was committed, so publish it. Otherwise, its calls would be read again. */
     if (is_committed)
         follow(collection);
     ct_ledger_rollback(&collection->ledger);
@@ -150,14 +150,14 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* Reserve one share for the file in use, and another for the file's log and a batch. */
+    /* Reserve one share for the current file, and another for that file's log and one batch. */
     ct_store_prune(collection->ledger.store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 
 /* Returns the reason for continuing the trace in its next file, or NULL if there is none. One reason is a log
- * that grows because a reader holds it; the next file starts with an empty log. After a failure, a request
- * takes effect even before the next retry. */
+ * that grows because a reader holds it; the next file starts with an empty log. After a failure to continue,
+ * the next attempt is made after a delay, but a request is followed at once. */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
@@ -203,7 +203,8 @@ static void tend_files(struct ct_collection *collection, const struct ct_batch *
 
 /* ---- a batch ---- */
 
-/* Takes the calls. As soon as the previous batch is committed, frees its space in the rings. */
+/* Takes the calls. As soon as the previous batch is committed, frees the space that its records occupy in the
+ * rings. */
 static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
 {
     uint64_t *rows = &batch->report->rows, wanted, taken;
@@ -256,7 +257,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
 }
 
 /* Returns whether the file has room for this batch and the next, because the trace can continue in its next
- * file only after both. */
+ * file only after both batches. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);

@@ -34,7 +34,8 @@ struct ct_collection {
 };
 
 /* Makes a batch, and adds its results to *report, including the totals. Returns false if the batch is still
- * being committed. The caller must then make the next batch at once, and that batch's report covers both. */
+ * being committed. The caller must then make the next batch at once, and that batch's report covers both
+ * batches. */
 bool ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);
 /* Reports the state of the store. No commit may be in progress. */

@@ -141,7 +141,7 @@ static void do_hold(struct client *client)
         answer(client, "error the daemon is exiting\n");
         return;
     }
-    /* Do not reveal the path of the trace to users who may not read it. */
+    /* Do not reveal the path of the trace to users who are not allowed to read the trace. */
     snprintf(text, sizeof(text), "ok %s\n", client->is_reader ? client->commands->handler.database : "");
     if (!client->holds) {
         client->holds = true;
@@ -464,8 +464,8 @@ void ct_commands_destroy(struct ct_commands *commands, const char *left, const c
         if (client->stops)
             answer(client, text);
         client->holds = false;
-        /* Answers are so small that they have already been written synchronously. The client recognizes the
-         * daemon's exit by the closed connection. */
+        /* Answers are so small that they have already been written synchronously. The client knows that the
+         * daemon has exited when the connection is closed. */
         drop(client);
     }
     if (!commands->listener) {

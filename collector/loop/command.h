@@ -41,11 +41,11 @@ struct ct_command_handler {
     bool (*gpu)(const char *text, struct ct_gpu_request *request, char *problem, size_t bytes, void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
-    /* Returns whether clients may still hold the daemon. */
+    /* Returns whether the daemon still accepts the command `hold`. */
     bool (*may_hold)(void *data);
     /* Called when the number of holders changes. Returns true if the change makes the daemon exit. */
     bool (*holders)(size_t count, void *data);
-    /* The socket serves all users. A table in command.c lists the rights that each command needs.
+    /* If set, the socket serves all users. A table in command.c lists the rights that each command needs.
      * `status_for_others` writes the answer for users other than root. */
     bool system;
     void (*status_for_others)(char *text, size_t bytes, uint32_t uid, void *data);
@@ -63,16 +63,17 @@ bool ct_commands_are_named(const struct ct_commands *commands);
 bool ct_commands_renew(struct ct_commands *commands);
 /* Functions that determine the answer to a user's flush. */
 struct ct_flush_answers {
-    /* Returns whether calls of this user are still held, in which case the client keeps waiting. A client
-     * waits only for its own user's calls, and therefore never waits because another user exceeds a share. */
+    /* Returns whether some of this user's calls are still held back, in which case the client keeps waiting.
+     * A client waits only for its own user's calls, and therefore never waits because another user exceeds a
+     * share. */
     bool (*held)(uint32_t uid, const void *data);
-    /* Returns whether calls of this user, or of any user if `all`, would remain unstored even if the client
-     * kept waiting. Writes a sentence about them. */
+    /* Returns whether calls of this user (or of any user if `all` is set) would remain unstored even if the
+     * client kept waiting. Writes a sentence about them. */
     bool (*missing)(uint32_t uid, bool all, char *text, size_t bytes, const void *data);
     const void *data;
 };
-/* Answers the flushes requested up to `flushed_ns`, with `error` unless it is NULL. Flushes that were
- * requested later wait for the next batch. `answers` may be NULL. */
+/* Answers the flushes requested up to `flushed_ns`. If `error` is not NULL, the answer is that error. Flushes
+ * that were requested later wait for the next batch. `answers` may be NULL. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
 /* Answers GPU requests that all processes have followed, or that have waited long enough. Call after each
@@ -81,8 +82,9 @@ enum { CT_GPU_ANSWER_NS = 1000000000 };
 void ct_commands_answer_gpu(struct ct_commands *commands, const struct ct_gpu_targets *targets);
 /* Returns the time of the oldest waiting flush, or 0 if there is none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
-/* Answers all waiting clients, with `error` unless it is NULL. Then removes the socket and closes the
- * connections. Clients that stopped the daemon get `left` as the answer. `commands` may be NULL. */
+/* Answers all waiting clients. If `error` is not NULL, the answer is that error. Then removes the socket and
+ * closes the connections. Clients that stopped the daemon get `left` as the answer. `commands` may be
+ * NULL. */
 void ct_commands_destroy(struct ct_commands *commands, const char *left, const char *error);
 
 #endif

@@ -30,8 +30,8 @@ bool ct_gpu_request_read(const char *text, struct ct_gpu_request *request, char 
 
 /* ---- processes ---- */
 
-/* Returns whether the process still uses the segment. Returns false for a companion, because the request is
- * in the hook's segment of the same process. */
+/* Returns whether the process still uses the segment. Returns false for a companion, because requests are
+ * written to the segment that the hook of the same process created. */
 static bool is_current(const struct ct_shm_process *process, int32_t pid)
 {
     enum { ENDS = CT_SEGMENT_EXITING | CT_SEGMENT_DETACHED | CT_SEGMENT_LEFT };
@@ -103,8 +103,8 @@ static bool is_busy(uint32_t state)
     return state == CT_GPU_STARTING || state == CT_GPU_ON;
 }
 
-/* Returns whether the process's state is the result of its last request. A process without a recording need
- * not follow a request for none. */
+/* Returns whether the process's state is the result of its last request. A process that is not recording GPU
+ * work need not follow a request to stop doing so. */
 static bool is_followed(const struct ct_shm_process *process)
 {
     const struct ct_segment *segment = process->shared;
@@ -126,10 +126,10 @@ bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const stru
 
 /* ---- results ---- */
 
-/* More reasons not to record, after the states of enum ct_gpu_state. */
+/* Further reasons for not recording, numbered after the last state in enum ct_gpu_state. */
 enum { PROBED = CT_GPU_FILTERED + 1, WAITING, WAYS };
 
-/* Why processes do not record although this was requested. */
+/* The reasons why a process does not record its GPU work although a recording was requested. */
 static const char *const reasons[WAYS] = {
     [CT_GPU_STARTING] = "waits for CUPTI to start",
     [CT_GPU_NO_LIBRARY] = "cannot: " CT_GPU_LIBRARY " is not in the hook's folder",

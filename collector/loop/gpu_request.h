@@ -7,11 +7,12 @@
 #include "shm_process.h"
 
 struct ct_gpu_request {
-    uint64_t until_ns; /* end of the recordings: CLOCK_MONOTONIC. Not later than now: they end at once */
+    uint64_t until_ns; /* when the recordings end (CLOCK_MONOTONIC); if this is in the past, at once */
     int32_t pid;       /* in the daemon's pid namespace; 0: all processes of the session */
 };
 
-/* The processes of the session, from ct_gpu_request_add() to ct_gpu_request_remove(). */
+/* The session's processes. A process is in this list from ct_gpu_request_add() until
+ * ct_gpu_request_remove(). */
 struct ct_gpu_targets {
     struct ct_control *control;
     struct ct_shm_process *first; /* by `next_target` */

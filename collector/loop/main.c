@@ -77,7 +77,7 @@ static const char help_end[] =
     "recorded calls.\n"
     "Exit status: 0, 1 for a failure, 2 for wrong usage.\n";
 
-/* Prints one line on standard error. A path on the command line may contain newlines. */
+/* Prints one line on standard error, even if the text quotes a path that contains newlines. */
 static void say(const char *text)
 {
     char line[CT_MESSAGE_BYTES * 4 + 64];
@@ -146,7 +146,7 @@ static unsigned parse_workers(const char *text)
 }
 
 /* Returns a quarter of the available processors, but at least 1 and at most CT_WORKERS_MAX. The tests in
- * tests/faults use two workers, which have more points of failure than one. */
+ * tests/faults use two workers, because two workers can fail at more points than one. */
 static unsigned usual_workers(void)
 {
 #ifdef CT_WORKERS_USUAL
@@ -171,7 +171,8 @@ static bool parse_group(const char *text, struct ct_private_readers *readers)
 
 /* ---- the command line ---- */
 
-/* The settings from the command line and the environment. `options` points to the paths. */
+/* The settings from the command line and the environment. The pointers to paths in `options` refer to this
+ * struct's own arrays. */
 struct command_line {
     const char *database, *record, *shm_dir; /* as given; `record` and `shm_dir` may be NULL */
     struct ct_private_readers readers;
@@ -295,7 +296,7 @@ static bool print_version(struct command_line *line, const char *value)
     exit(EXIT_SUCCESS);
 }
 
-/* The options. Each file source adds one. */
+/* The daemon's options. In addition, each kind of file source has its own option. */
 static const struct option_row {
     const char *name;
     int has_value;                                             /* as in struct option */

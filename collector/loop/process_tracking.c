@@ -16,8 +16,8 @@ static const char *on_process(struct ct_shm_process *process, void *data)
         return "it names the daemon as its process";
     /* Do not check a segment that the hook has left: no process has it mapped any more, and the process that
      * created it may already have created the next one. Always check a probe's segment, which no process has
-     * mapped, because it must not claim an image that the hook records. A companion adds only rows that the
-     * hook does not have. */
+     * mapped, because it must not claim an image that the hook records. A companion's segment needs no check,
+     * because it adds only rows that the hook's segment does not have. */
     if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) && !ct_shm_is_companion(process) &&
         ct_followed_disproves(&tracking->followed, &process->who))
         return "the process that it names already has another segment";
@@ -105,7 +105,8 @@ bool ct_tracking_close_gone(struct ct_tracking *tracking)
     return gone != NULL;
 }
 
-/* The traced processes that keep running when the daemon exits, without the probes that trace them. */
+/* The traced processes that keep running when the daemon exits. The probes that trace them are not
+ * included. */
 struct left {
     uint32_t count;
     int32_t pids[CT_LEFT_NAMED_MAX];

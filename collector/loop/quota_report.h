@@ -10,7 +10,7 @@
 /* Returns the shortage of user `uid`, or of all users together if `all` is set. */
 struct ct_quota_report ct_quota_report_of(const struct ct_report *report, const struct ct_watch *watch,
                                           uint32_t uid, bool all);
-/* Writes a sentence about the shortage. If nothing is missing, returns false and writes nothing. */
+/* Writes a sentence about the shortage. If there is no shortage, returns false and writes nothing. */
 bool ct_quota_report_say(const struct ct_quota_report *quota, char *text, size_t bytes);
 /* Logs the shortages that began or ended between two reports. Names the users if `system` is set. */
 void ct_quota_report_note(const struct ct_report *report, const struct ct_report *last, bool system);

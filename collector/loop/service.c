@@ -86,9 +86,9 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
 
-/* Returns how soon the fullest ring will reach CT_FILL_WANTED if it keeps filling at its rate since the last
- * batch. The result already excludes the time since that batch was read, during which the ring has kept
- * filling. The remaining room in the ring absorbs a checkpoint or a slow disk. */
+/* Returns how soon the fullest ring will reach CT_FILL_WANTED if it keeps filling as fast as it has since the
+ * last batch. The result already excludes the time since the last batch was read, during which the ring has
+ * kept filling. The remaining room in the ring absorbs a checkpoint or a slow disk. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)
@@ -117,7 +117,8 @@ static void on_found(void *data)
 
 static void stop_loop(struct daemon *daemon);
 
-/* The message about the recovery repeats the error, because the log may be on the same full disk. */
+/* The message about the recovery repeats the error, because the log may be on the same full disk as the
+ * database. */
 static void note_failing(struct daemon *daemon, const struct ct_report *report)
 {
     if (!daemon->failing)
@@ -154,7 +155,7 @@ static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void 
     return ct_quota_report_say(&quota, text, bytes);
 }
 
-/* Continues a stop until no calls are waiting or no more can be stored. */
+/* Makes batches while the daemon is stopping, until no calls are waiting or no more can be stored. */
 static void go_on_stopping(struct daemon *daemon, const struct ct_report *report)
 {
     if (report->rows > 0)
@@ -315,7 +316,8 @@ static void on_flush(uint64_t flush_ns, void *data)
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
-/* Appends how many processes and threads are waiting, and how many functions are merged. */
+/* Appends how many processes and threads are waiting, and how many functions are recorded under a common
+ * name. */
 static void add_quota(char *text, size_t bytes, const struct ct_quota_report *quota)
 {
     const size_t length = strlen(text);
@@ -495,7 +497,7 @@ static int start(struct daemon *daemon, char *message)
                         message) != 0)
         return 1;
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    /* Check the recording first, but overwrite the recording only once the database is open. */
+    /* Check the recording's file first, but overwrite the file only once the database is open. */
     if ((options->record &&
          ct_recorder_create(options->record, options->session, &ledger->recorder, message) != 0) ||
         ct_store_open(options->database, options->session, &ledger->store, message) != 0 ||

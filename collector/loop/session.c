@@ -61,8 +61,8 @@ static void mend_selection(struct ct_control *control)
                                  "calls are recorded until the next `cudatrace set`");
 }
 
-/* Returns the selection that an earlier daemon last published. If that selection is invalid, returns one with
- * all calls. */
+/* Returns the selection that an earlier daemon last published. If that selection is invalid, returns a
+ * selection of all calls. */
 static struct ct_selection take_over_selection(struct ct_control *control)
 {
     const struct ct_selection everything = ct_selection_everything();
@@ -446,8 +446,8 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
     return fd;
 }
 
-/* Returns whether a process holds a daemon's lock on the file at `path`. A process that may only read the
- * file cannot take such a lock. */
+/* Returns whether a process holds a daemon's lock on the file at `path`. A process with only read access to
+ * the file cannot take such a lock. */
 static bool is_served(const char *path)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

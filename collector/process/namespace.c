@@ -53,7 +53,7 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
 }
 
 /* Reads the clock offsets of the process's children, the only offsets shown in /proc. The process itself has
- * the same offsets, unless it creates its children in a different namespace. That case is reported as an
+ * the same offsets, unless it creates its children in a different namespace, which is reported as an
  * error. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {

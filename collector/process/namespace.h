@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* Returns the pid namespace of a process (0: of the caller), or 0 if unknown. */
+/* Returns the pid namespace of process `pid`, or of the calling process if `pid` is 0. Returns 0 if
+ * unknown. */
 uint64_t ct_namespace_of(int32_t pid);
 /* Finds the process with the given pid in `pid_namespace`. Sets *found to its pid in the daemon's namespace,
  * or to 0 if the process has exited or is not visible there. Returns 0, or -errno for a shortage that may be

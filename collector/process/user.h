@@ -55,8 +55,8 @@ void ct_share_give(struct ct_holding *all, struct ct_holding *user, enum ct_shar
 enum {
     CT_USER_LOOKS_NAMESPACE = 16, /* charge for finding a process in /proc that is in another pid namespace */
     CT_USER_LOOKS_MAPS = 256,     /* charge for reading a process's mappings */
-    /* Limits on the lookups and writes for one user in one batch, not counting call rows. Further work waits
-     * for the next batch. */
+    /* Limits on the lookups and writes that one batch makes for one user, apart from writing call rows.
+     * Further work waits for the next batch. */
     CT_USER_STARTS_MAX = 256,  /* processes in their first batch */
     CT_USER_WRITES_MAX = 8192, /* rows about lanes, losses and open calls */
     CT_USER_SCANS_MAX = 65536, /* directory entries whose counters are read */

@@ -8,10 +8,11 @@
 enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_BY_ROW_BYTES = 160, CT_HELD_MAX = 8 };
 
 struct ct_report {
-    /* The first few users with calls left over because the user exceeded a share. */
+    /* The first few users whose calls were left over because the user exceeded a share. */
     uint32_t held[CT_HELD_MAX];
     uint32_t held_count; /* if this exceeds CT_HELD_MAX, any user may be held */
-    /* Everything that exceeded a share, for all users together, and for each of the first few users. */
+    /* Counts of everything that exceeded a share: for all users together, and for each of the first few
+     * users. */
     struct ct_quota_report quota;
     struct {
         uint32_t uid;
@@ -44,7 +45,7 @@ struct ct_report {
     uint64_t log_bytes; /* size of this file's write-ahead log */
 };
 
-/* Marks the user as held, with calls left over. */
+/* Records that some of the user's calls were left over (`held`). */
 void ct_report_hold(struct ct_report *report, uint32_t uid);
 /* Returns whether some of the user's calls may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);

@@ -32,8 +32,8 @@ struct ct_source {
 };
 
 /* `start` is called once before the first batch, and may take a while. Each batch calls the other functions
- * in this order. `start` and `wake` may be NULL. Functions that return int return 0, or -1 with the error set
- * in the store. After an error, the batch is undone. */
+ * in the order of their declarations. `start` and `wake` may be NULL. Functions that return int return 0, or
+ * -1 with the error set in the store. After an error, the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
     /* Called when a batch is about to begin. The batch may still have to wait for the database. */

@@ -21,7 +21,7 @@ enum {
     STEP_NS = 100000,
     STEP_PARTS = 1000,
     /* A small step may really be a change of rate, so it gets a separate line, with an error of a quarter of
-     * the step. A step that exceeds this limit is a leap. */
+     * the step. A step that exceeds this limit is treated as a leap. */
     LEAP_NS = 1000000,
     LEAP_PARTS = 2,
     AHEAD_S = 60, /* no record is newer than the newest anchor by more than this */

@@ -1,10 +1,10 @@
 /* Converts ticks to CLOCK_MONOTONIC nanoseconds by linear interpolation between anchors (proto/clock.h). The
  * kernel slews its clock, so an anchor is taken with every batch. Used only by the worker thread.
  *
- * While the clock's rate is steady, a time may be off by a microsecond. If a slew begins or ends between two
- * anchors, the error is at most a quarter of the slew's rate times the time between them. For NTP's 500 ppm
- * and the 50 ms between a busy collector's anchors, the error is 6 us. Anchors in the distant past are
- * farther apart, by up to a sixteenth of their age.
+ * While the clock's rate is steady, a converted time may be off by up to a microsecond. If a slew begins or
+ * ends between two anchors, the error is at most a quarter of the slew's rate times the time between them.
+ * For NTP's 500 ppm and the 50 ms between a busy collector's anchors, the error is 6 us. Anchors in the
+ * distant past are farther apart, by up to a sixteenth of their age.
  *
  * The counter may stop, leap or restart relative to the clock, for example after a suspend or a move to
  * another machine. Each such event is logged, and begins a new stretch. Ticks continue from one stretch to
@@ -25,7 +25,7 @@ struct ct_stretch {
     uint64_t first, last, shift;
 };
 
-/* Functions that read the time and wait. Tests replace these functions. */
+/* Functions for reading the time and for waiting. Tests replace these functions. */
 struct ct_clocks {
     struct ct_anchor (*read)(int tries);
     void (*pause)(uint64_t ns);
@@ -44,8 +44,8 @@ struct ct_timeline {
     bool stepped; /* the rate after the newest anchor is not known yet */
 };
 
-/* Takes over the anchors that an earlier daemon of the session left in `control`. If there are fewer than
- * two, takes 20 ms to determine the first slope. Uses the machine's clocks if `clocks` is NULL. */
+/* Takes over the anchors that an earlier daemon of the session left in `control`. If there are fewer than two
+ * anchors, takes 20 ms to determine the first slope. Uses the machine's clocks if `clocks` is NULL. */
 void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
                        const struct ct_clocks *clocks);
 /* Takes an anchor, unless the last anchor is less than 5 ms old or the reading is disturbed. Needs 10 ms if
@@ -53,8 +53,8 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
 void ct_timeline_anchor(struct ct_timeline *timeline);
 /* Converts a duration from ticks to nanoseconds. Returns at most INT64_MAX if the clock is a counter. */
 uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks);
-/* Converts a time from ticks to nanoseconds. `hint` keeps the line from one conversion to the next, and is 0
- * for the first. */
+/* Converts a time from ticks to nanoseconds. `hint` remembers the line between two anchors that the last
+ * conversion used, and is 0 before the first conversion. */
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint);
 
 #endif

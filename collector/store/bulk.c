@@ -98,8 +98,8 @@ static int compare_keys(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Merges the stray rows into the ordered rows, except for those that come before the first ordered row. Sets
- * *twins if a key occurs twice. Returns 0 or -1. */
+/* Merges the stray rows into the ordered rows, except for stray rows whose keys precede the first ordered
+ * row. Sets *twins if a key occurs twice. Returns 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
     struct ct_bulk_rows *ordered = &bulk->committing.ordered, *stray = &bulk->committing.stray;

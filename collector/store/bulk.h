@@ -12,8 +12,8 @@ struct ct_store;
 struct sqlite3;
 
 /* Returns a new row with its key set, which is valid until the next call. The caller sets the other values,
- * which `enum ct_bulk` lists. A row of details counts as effort. Never returns NULL: if out of memory, the
- * row is discarded and the commit fails. */
+ * which `enum ct_bulk` lists. Each row of details adds to the batch's effort, which is limited. Never returns
+ * NULL: if out of memory, the row is discarded and the commit fails. */
 int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
 /* Returns whether the key is among the rows that arrived in order. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);

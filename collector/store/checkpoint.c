@@ -20,8 +20,9 @@ struct ct_checkpointer {
     struct ct_task *task;
 };
 
-/* Copies the log until little is left for the worker to copy, because all rings wait for the worker. After an
- * error, such as a full disk, the log is unchanged, and the worker retries the copy and reports the error. */
+/* Copies the log until little is left for the worker to copy, because no ring is read while the worker
+ * copies. After an error, such as a full disk, the log is unchanged, and the worker retries the copy and
+ * reports the error. */
 static int copy_bulk(void *data)
 {
     enum { PASSES = 4, LITTLE = 256 };

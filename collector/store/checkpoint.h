@@ -17,10 +17,10 @@ enum { CT_CHECKPOINT_PAGES = 64, CT_CHECKPOINT_PAGES_MAX = 64 };
 enum { CT_CHECKPOINT_PAGES = 4096, CT_CHECKPOINT_PAGES_MAX = 32768 };
 #endif
 
-/* Starts the thread. From then on, it makes the checkpoints, and the store's commits do not. A checkpoint is
- * made when the log has `pages` pages: CT_CHECKPOINT_PAGES, or less for a bounded store. `store` must outlive
- * the checkpointer. If no thread or connection can be created, returns NULL, and commits keep making
- * checkpoints. */
+/* Starts the thread. From then on, the thread makes all checkpoints, and the store's commits make none. A
+ * checkpoint is made when the log has `pages` pages: CT_CHECKPOINT_PAGES, or less for a bounded store.
+ * `store` must outlive the checkpointer. If no thread or connection can be created, returns NULL, and commits
+ * keep making checkpoints. */
 struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t pages);
 /* Call after each commit, on the committing thread. `checkpointer` may be NULL. */
 void ct_checkpointer_tend(struct ct_checkpointer *checkpointer);

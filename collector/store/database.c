@@ -425,8 +425,8 @@ static int take(struct ct_database *database, enum verdict verdict, const char *
     /* Check this first, so that a failure removes only files that belong to this user. */
     if (own(database->path, NULL, message) != 0 || lock(database, &created, message) != 0)
         return -1;
-    /* Side files next to a new database belong to a deleted database, whose readers may still share a
-     * -shm. */
+    /* Side files next to a new database belong to a deleted database, whose readers may still share its -shm
+     * file. */
     if (created)
         remove_parts(database->path, 1);
     if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&

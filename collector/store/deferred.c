@@ -11,10 +11,10 @@
 #include <string.h>
 
 /* A batch ends when its deferred statements reach this size. The size is enough for the details of a hundred
- * thousand rows, or for the strings of a few thousand. */
+ * thousand rows, or for the strings of a few thousand rows. */
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
-/* The costs of deferred statements and their strings, in rows of plain calls. A row takes about 0.3 us here.
- * Strings are charged too, so that no user can fill a batch with strings. */
+/* The costs of deferred statements and their strings, measured in rows of plain calls. A row takes about 0.3
+ * us here. Strings are charged too, so that no user can fill a batch with strings. */
 enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, TEXT_BYTES_EACH = 32 };
 
 struct deferred {

@@ -1,4 +1,5 @@
-/* Keeps the statements that result from taking calls until the batch ends, in their order. */
+/* Collects the statements that result from taking calls, and runs them in the same order when the batch
+ * ends. */
 #ifndef CT_DEFERRED_H
 #define CT_DEFERRED_H
 

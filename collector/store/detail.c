@@ -63,8 +63,9 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
 
 /* Stores a successful allocation, or a successful free. A failed allocation holds no memory, and its size is
  * stored only with the call. A captured allocation takes effect only when the graph is launched. If an
- * address is allocated again, either the call that freed it was lost, or its context has ended. Shared
- * allocations are an exception: they can be allocated again, but must then be freed as often. */
+ * address is allocated again without having been freed, either the call that freed it was lost, or its
+ * context has ended. Shared allocations are an exception: they can be allocated again, but must then be freed
+ * as often. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
     const int64_t address = ct_stored(alloc->address);

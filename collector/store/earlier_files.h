@@ -15,7 +15,7 @@ struct ct_earlier_files {
     } file[CT_SERIES_FILES_MAX];
 };
 
-/* Closes all earlier files, and sets the time at which they end. */
+/* Closes all earlier files, and sets the return time of the last call in them. */
 void ct_earlier_files_begin(struct ct_earlier_files *earlier, uint64_t until_ns);
 /* Returns whether any file before the current one has a call with this call_id. */
 bool ct_earlier_files_has(struct ct_earlier_files *earlier, const struct ct_database *database,

@@ -86,7 +86,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     const bool sweep = now_ns - store->swept_ns >= SWEEP_INTERVAL_NS;
     if (!due && !sweep)
         return 0;
-    /* If more calls are due than fit in one step, find the first call to keep. */
+    /* If more calls are due for removal than fit in one step, find the first call to keep. */
     if (due &&
         read_number(store,
                     ct_store_bind(store, CT_SQL_nth_call, CT_VALUES((int64_t)before_ns, (int64_t)rows_max)),
@@ -98,7 +98,8 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
     /* Sweep less often, because every sweep visits the rows of all processes, and of all memory still held.
-     * GPUs are sampled even if no calls are made, so their rows may be the only ones that are due.
+     * GPUs are sampled even if no calls are made, so rows of GPU samples may be the only rows that are due
+     * for removal.
      */
     if (sweep && (run_with(store, CT_SQL_expire_allocations, bound_ns) != 0 ||
                   run_with(store, CT_SQL_expire_gpu_samples, bound_ns) != 0 ||

@@ -21,8 +21,8 @@ struct ct_known_site {
 
 /* The kinds of IDs. `highest` queries the highest ID in the database, and `insert` writes the row that
  * defines an ID. `values` is how many values the row has, and `limit` is the maximum number of entries in
- * memory. Full tables take 25 MiB in total. For example, a thousand threads that each call eighty functions
- * fit into the tables, while ten thousand short-lived processes fill them. */
+ * memory. Full tables take 25 MiB in total. For example, the tables have room for a thousand threads that
+ * each call eighty functions, while ten thousand short-lived processes fill them. */
 static const struct {
     const char *highest;
     enum ct_statement insert;
@@ -51,7 +51,7 @@ static int64_t first_free(struct ct_store *store, const char *sql)
     else
         ct_store_failed(store);
     sqlite3_finalize(statement);
-    /* The file may contain any number. */
+    /* Do not trust the highest ID in the file: it can be any number. */
     if (number == INT64_MAX)
         number = ct_message(store->error,
                             "database '%s' contains the highest possible row number, so no rows can be "

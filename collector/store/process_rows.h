@@ -31,7 +31,7 @@ struct ct_process_facts {
  * *segment_id is set to 0. */
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
-/* A process that the database lists as running or left by a daemon. */
+/* A process that the database lists as running, or as still running when a daemon left it. */
 struct ct_running {
     int64_t process_id;
     int32_t pid;
@@ -39,7 +39,8 @@ struct ct_running {
     const char *segment; /* name of the process's newest segment; NULL: none */
     bool is_left;
 };
-/* Calls `each` for each process that the database lists as running or left, until `each` returns nonzero. */
+/* Calls `each` for each process that the database lists as running or as left, until `each` returns
+ * nonzero. */
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 

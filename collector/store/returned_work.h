@@ -6,7 +6,8 @@
 struct ct_returned_stream;
 struct ct_store;
 
-/* Notes work with the given correlation and end. Work of one stream may be noted in any order. */
+/* Notes that CUPTI has returned work with the given correlation and end time. Work of one stream may be noted
+ * in any order. */
 void ct_returned_note(struct ct_store *store, const struct ct_returned_stream *work);
 /* Defers the statements for this batch. Call before ct_deferred_hand_over(). */
 void ct_returned_hand_over(struct ct_store *store);

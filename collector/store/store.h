@@ -71,7 +71,7 @@ int ct_store_commit_start(struct ct_store *store);
 bool ct_store_may_commit_start(const struct ct_store *store);
 /* Starts the thread for ct_store_commit_start(), if possible. */
 void ct_store_commit_by_thread(struct ct_store *store);
-/* Sets a function that is called after each commit by the thread, before the next batch accesses the
+/* Sets a function that is called after each commit made by the thread, before the next batch accesses the
  * database. */
 void ct_store_on_committed(struct ct_store *store, void (*on_committed)(void *data), void *data);
 /* Returns whether the thread has finished its commit, so that ct_store_commit_wait() (statements.h) returns

@@ -23,7 +23,7 @@ enum ct_bulk {
     CT_BULK_COUNT
 };
 
-/* The kinds of combinations that get their IDs in memory. Each ID has a row. */
+/* The kinds of combinations whose IDs are assigned in memory. A row in the database defines each ID. */
 enum ct_number {
     CT_NUMBER_SITE,
     CT_NUMBER_SHAPE,   /* process_id, kernel, grid, block, shared_bytes, stream, captured */

@@ -13,8 +13,8 @@
 
 /* A batch ends after this many attempts to find IDs for late rows. Each attempt costs as much as a row. */
 enum { LATE_TRIES_MAX = 50000 };
-/* The costs of a late row and of each attempt, in rows of plain calls. They are high enough that no single
- * user can end a batch. */
+/* The costs of a late row and of each attempt, measured in rows of plain calls. They are high enough that no
+ * single user can end a batch. */
 enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
 uint64_t ct_store_newest_call(const struct ct_store *store)
@@ -24,9 +24,9 @@ uint64_t ct_store_newest_call(const struct ct_store *store)
 }
 
 /* Returns a free call_id for a late row, that is, an ID neither stored nor used in this batch. Prefers IDs up
- * to `wanted`, because further rows may need the later ones. Never uses an ID after the last row in order,
- * because the next row in order would then be refused. The search becomes wider as more IDs are taken,
- * because a process may claim the same return time for all its calls. */
+ * to `wanted`, because further rows may need the higher IDs. Never uses an ID above the ID of the last call
+ * that was stored in order, because the next such call would then be refused. The search becomes wider as
+ * more IDs are taken, because a process may claim the same return time for all its calls. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
     enum { NEIGHBOURS = 16 };

@@ -8,14 +8,14 @@
 
 struct ct_store;
 
-/* Returns whether the batch can take another call. It cannot if memory is short, if a step has failed, or if
- * details and late calls have used up its limits. */
+/* Returns whether the batch can take another call. Returns false if memory is short, if a step has failed, or
+ * if details and late calls have used up the batch's limits. */
 bool ct_store_takes_calls(const struct ct_store *store);
 /* Stores a call with its details, and returns its call_id. The call's process, thread and function must have
  * IDs. If a step fails, the batch fails. */
 int64_t ct_store_call(struct ct_store *store, const struct ct_call *call);
-/* Returns the total cost of everything that was stored, except for the calls themselves, in rows of plain
- * calls.
+/* Returns the total cost of everything that was stored, except for the calls themselves, measured in rows of
+ * plain calls.
  */
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);

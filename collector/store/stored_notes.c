@@ -115,7 +115,8 @@ static void write_uuid(char *text, size_t bytes, const char *prefix, const uint8
                          i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
-/* Adds the GPU unless it is known, and the process's device. The texts have the form of NVML's. */
+/* Adds the GPU unless it is already known, and adds the process's device. The GPU's strings have the same
+ * form as in NVML. */
 static void store_device(struct ct_store *store, const struct ct_call *note)
 {
     struct ct_device device;

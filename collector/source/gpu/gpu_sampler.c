@@ -14,8 +14,8 @@
 #define SECOND_NS   UINT64_C(1000000000)
 #define PATIENCE_NS SECOND_NS /* how long the stop waits for a call of the library */
 
-/* Instances of divided GPUs can be created and destroyed at any time, so they are listed again after so many
- * samples. */
+/* Instances of divided GPUs can be created and destroyed at any time, so they are listed again each time this
+ * many samples have been taken. */
 enum { LISTED_EVERY = 10 };
 
 struct ct_gpu_sampler {
@@ -83,7 +83,7 @@ static struct ct_gpu *know(struct ct_gpu_sampler *sampler, const struct ct_gpu *
         struct ct_gpu *gpu = sampler->known[i];
         if (memcmp(gpu->text, described->text, sizeof(gpu->text)) == 0 &&
             memcmp(&gpu->facts, &described->facts, sizeof(gpu->facts)) == 0) {
-            /* The source may be reading the description. */
+            /* Do not change `text` and `facts`, because the source may be reading them. */
             gpu->device = described->device;
             gpu->whole = described->whole;
             if (gpu->processes_until_us == 0)
@@ -189,7 +189,7 @@ static void sample(struct ct_gpu_sampler *sampler)
 
 /* ---- the thread ---- */
 
-/* Calls a function that calls the library, without the mutex. */
+/* Releases the mutex while it calls a function that in turn calls the library. */
 static void call(struct ct_gpu_sampler *sampler, void (*function)(struct ct_gpu_sampler *sampler))
 {
     sampler->is_calling = true;
@@ -210,7 +210,7 @@ static void take_samples(struct ct_gpu_sampler *sampler)
             continue;
         }
         call(sampler, sample);
-        /* Skip the samples that are due already, because this one took longer than the interval. */
+        /* If this sample took longer than the interval, skip the samples that are already due. */
         do
             due_ns += sampler->interval_ns;
         while (due_ns <= ct_monotonic_ns());
@@ -267,7 +267,7 @@ struct ct_gpu_sampler *ct_gpu_sampler_create(uint64_t interval_ns)
     return NULL;
 }
 
-/* Exits without the destructors of the library, in whose code a thread still is. */
+/* Exits without running the library's destructors, because a thread is still executing the library's code. */
 static void exit_at_once(int status, void *data)
 {
     (void)data;

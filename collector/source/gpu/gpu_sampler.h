@@ -1,4 +1,4 @@
-/* A thread that samples all GPUs at an interval while processes are traced. Calls of NVML can block for a
+/* A thread that samples all GPUs at an interval while processes are traced. Calls to NVML can block for a
  * long time, so only this thread makes them. While no process is traced, the library is not even loaded,
  * because a program that uses NVML keeps the GPUs powered and the driver in use. */
 #ifndef CT_GPU_SAMPLER_H
@@ -27,7 +27,7 @@ enum { CT_GPU_ITEMS_MAX = 1 << 14 }; /* items beyond this number are lost until 
 
 /* Creates the thread. Returns NULL if out of memory, or if no thread can be created. */
 struct ct_gpu_sampler *ct_gpu_sampler_create(uint64_t interval_ns);
-/* Ends the thread. If a call of NVML does not return within a second, abandons the thread, and logs that. The
+/* Ends the thread. If a call to NVML does not return within a second, abandons the thread, and logs that. The
  * process then exits without running the library's destructors. */
 void ct_gpu_sampler_destroy(struct ct_gpu_sampler *sampler);
 /* Starts or stops taking samples. Returns at once. */

@@ -1,5 +1,6 @@
 /* The source of the GPUs' samples. Provides no calls. Passes each sample to the ledger once, in the batch
- * after it was taken. Samples are taken while the sources before this one have threads that are recorded. */
+ * after it was taken. Samples are taken while any of the sources listed before this one has threads that are
+ * being recorded. */
 #ifndef CT_GPU_SOURCE_H
 #define CT_GPU_SOURCE_H
 

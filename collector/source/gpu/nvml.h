@@ -1,6 +1,6 @@
-/* Reads what GPUs report of themselves, from the driver's management library NVML. The library is loaded at
- * run time, and each of its functions may be missing. Any call may block for a long time, for example while
- * the driver resets a GPU. Used by one thread. */
+/* Reads the values that GPUs report about themselves, by means of NVML, the driver's management library. The
+ * library is loaded at run time, and each of its functions may be missing. Any call may block for a long
+ * time, for example while the driver resets a GPU. Used by one thread. */
 #ifndef CT_NVML_H
 #define CT_NVML_H
 
@@ -40,21 +40,22 @@ void ct_nvml_close(struct ct_nvml *nvml);
 unsigned ct_nvml_count(struct ct_nvml *nvml);
 /* Describes the GPU at `place`. Returns false if it has no UUID, for example because it is lost. */
 bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu);
-/* The number of places for instances of the GPU. 0 if the GPU is not divided. A failure is logged. */
+/* Returns the number of places that the GPU has for instances, or 0 if the GPU is not divided. A failure is
+ * logged. */
 unsigned ct_nvml_instance_count(struct ct_nvml *nvml, struct ct_gpu *gpu);
 /* Describes the instance at `place`. Returns false if there is none, or if it has no UUID. A failure is
  * logged. */
 bool ct_nvml_describe_instance(struct ct_nvml *nvml, struct ct_gpu *gpu, unsigned place,
                                struct ct_gpu *instance);
 /* Reads all values. A value that cannot be read is CT_GPU_UNKNOWN, and the first such failure of each kind is
- * logged. Before Hopper, reading the PCIe traffic takes 40 ms, and is left out if `is_frequent`. Returns
- * whether any value is known. */
+ * logged. On GPUs older than Hopper, reading the PCIe traffic takes 40 ms, so it is left out if `is_frequent`
+ * is set. Returns whether any value is known. */
 bool ct_nvml_sample(struct ct_nvml *nvml, struct ct_gpu *gpu, bool is_frequent,
                     struct ct_gpu_sample_facts *sample);
-/* Forgets what was learnt of the GPU from the library, except what was logged. Frees what ct_nvml_sample()
- * has allocated in the library. Must be called before ct_nvml_close(). */
+/* Forgets everything that the library has reported about the GPU, but remembers which failures were logged.
+ * Frees what ct_nvml_sample() has allocated in the library. Must be called before ct_nvml_close(). */
 void ct_nvml_release(struct ct_nvml *nvml, struct ct_gpu *gpu);
-/* Lists the processes that use the GPU, without their times. The list is valid until the next call. */
+/* Lists the processes that use the GPU. Does not set `time_ns`. The list is valid until the next call. */
 size_t ct_nvml_processes(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct ct_gpu_process_facts **list);
 
 #endif

@@ -3,8 +3,8 @@
 #include "clock.h"
 #include "nvml_library.h"
 
-/* According to nvml.h, samples must be more than 100 ms apart. With the shortest interval of the sampler,
- * every second sample of the GPU has these values. */
+/* According to nvml.h, samples must be more than 100 ms apart. At the sampler's shortest interval, only every
+ * second sample of a GPU therefore contains GPM metrics. */
 #define APART_NS INT64_C(150000000)
 
 #define PPM_PER_PERCENT 1e4
@@ -63,7 +63,7 @@ static int allocate(struct ct_nvml *nvml, struct ct_gpu *gpu)
     return error;
 }
 
-/* Writes the values of the metrics between the two samples. */
+/* Writes the mean values of the metrics for the time between the two samples. */
 static int read_metrics(struct ct_nvml *nvml, struct ct_gpu *gpu, int64_t value[CT_GPU_VALUES])
 {
     int of[METRICS];

@@ -5,8 +5,8 @@
 
 #include "nvml.h"
 
-/* Takes a sample, and writes the values since the previous one to `value`. Writes none for the first sample,
- * and if the previous sample is too recent. Logs metrics that fail. Returns an enum nvml_result. */
+/* Takes a sample, and writes the values since the previous one to `value`. Writes no values for the first
+ * sample, or if the previous sample is too recent. Logs metrics that fail. Returns an enum nvml_result. */
 int ct_nvml_gpm_read(struct ct_nvml *nvml, struct ct_gpu *gpu, int64_t value[CT_GPU_VALUES]);
 /* Returns whether ct_nvml_gpm_read() reads the PCIe traffic of the GPU. */
 bool ct_nvml_gpm_has_pcie(const struct ct_gpu *gpu);

@@ -86,14 +86,14 @@ unsigned ct_nvml_count(struct ct_nvml *nvml)
     return CT_NVML_CALL(nvml, count, &count) == NVML_SUCCESS ? count : 0;
 }
 
-/* Stores a text that the library has written, in a form that the database accepts. */
+/* Stores a string that the library has written, in a form that the database accepts. */
 static void take_text(char to[CT_GPU_TEXT_BYTES], int result, char from[CT_GPU_TEXT_BYTES])
 {
     from[CT_GPU_TEXT_BYTES - 1] = '\0';
     ct_text_clean(to, result == NVML_SUCCESS ? from : "", result == NVML_SUCCESS ? strlen(from) : 0);
 }
 
-/* Describes what GPUs and instances have in common. Returns false if there is no UUID. */
+/* Fills in the members that whole GPUs and instances have in common. Returns false if there is no UUID. */
 static bool describe(struct ct_nvml *nvml, struct ct_gpu *gpu)
 {
     char text[CT_GPU_TEXT_BYTES] = "";
@@ -118,7 +118,7 @@ bool ct_nvml_describe(struct ct_nvml *nvml, unsigned place, struct ct_gpu *gpu)
         snprintf(gpu->text[1], sizeof(gpu->text[1]), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
     if (CT_NVML_CALL(nvml, mig_mode, gpu->device, &is_mig, &after_reset) == NVML_SUCCESS)
         gpu->facts.is_mig = is_mig;
-    /* The library also keeps the utilisation from before anything was traced. */
+    /* The library also keeps older utilisation values, from before anything was traced, so skip them. */
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     gpu->processes_until_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;

@@ -105,12 +105,13 @@ struct ct_nvml {
     size_t buffer_room; /* in processes */
 };
 
-/* Calls a function of the library, which may not have it. */
+/* Calls a function of the library. The result is NVML_FUNCTION_NOT_FOUND if the library lacks that
+ * function. */
 #define CT_NVML_CALL(nvml, member, ...)                                                                      \
     ((nvml)->member ? (nvml)->member(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
 
-/* The bits of `logged` and `missing` in struct ct_gpu. The last two are the first bits of nvml_gpm.c and
- * nvml_readings.c. */
+/* The bits of `logged` and `missing` in struct ct_gpu. CT_NVML_METRICS and CT_NVML_READINGS are the first
+ * bits used by nvml_gpm.c and nvml_readings.c. */
 enum {
     CT_NVML_PROCESSES,
     CT_NVML_PROCESS_TIMES,

@@ -15,7 +15,8 @@ static struct ct_gpu_process_facts *entry_of(struct ct_nvml *nvml, unsigned pid)
     return &nvml->list[nvml->list_count++];
 }
 
-/* Provides a buffer for `count` processes of either struct. Returns false if out of memory. */
+/* Makes the buffer large enough for `count` processes, whichever of the library's structs describes them.
+ * Returns false if out of memory. */
 static bool make_buffer(struct ct_nvml *nvml, unsigned count)
 {
     return count <= nvml->buffer_room || ct_make_room_for(&nvml->buffer, 0, count, &nvml->buffer_room,
@@ -76,7 +77,7 @@ size_t ct_nvml_processes(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct 
     int error = ct_nvml_is_missing(gpu, CT_NVML_PROCESSES) ? 0 : list_memory(nvml, gpu);
     if (error)
         ct_nvml_note_error(nvml, gpu, CT_NVML_PROCESSES, "memory of processes", error);
-    /* nvml.h: the utilisation of processes is not available for instances. */
+    /* According to nvml.h, the utilisation of processes is not available for instances. */
     error = gpu->whole || ct_nvml_is_missing(gpu, CT_NVML_PROCESS_TIMES) ? 0 : list_utilization(nvml, gpu);
     if (error)
         ct_nvml_note_error(nvml, gpu, CT_NVML_PROCESS_TIMES, "utilisation of processes", error);

@@ -115,7 +115,7 @@ static int read_gpm(struct ct_nvml *nvml, struct ct_gpu *gpu, const struct readi
     return ct_nvml_gpm_read(nvml, gpu, value);
 }
 
-/* The PCIe traffic is last, because GPM may have read it. */
+/* The PCIe traffic is last, because it is left out if GPM has already read it. */
 static const struct reading readings[] = {
     { "utilisation", read_utilization, CT_GPU_BUSY_PERCENT, 0 },
     { "used memory", read_memory, CT_GPU_MEMORY_USED_BYTES, 0, .is_of_instances = true },

@@ -32,8 +32,8 @@ bool ct_dump_next(struct ct_dump_file *file);
 void ct_dump_doubt(struct ct_dump_file *file);
 void ct_dump_close(struct ct_dump_file *file);
 
-/* An event in its frame. The body has the size that the event's type requires, and the strings end within the
- * event. */
+/* An event within the current frame. The body has the size that the event's type requires, and the strings
+ * end within the event. */
 struct ct_dump_view {
     enum ct_dump_type type;
     const union ct_dump_body *body;
@@ -43,7 +43,7 @@ struct ct_dump_view {
 };
 
 /* Reads the event at *at and advances to the next one. Returns false at the end of the frame. If the event is
- * invalid, also returns false, but leaves *at before the end. */
+ * invalid, also returns false, but leaves *at before the end of the frame. */
 bool ct_dump_view(const struct ct_dump_file *file, size_t *at, struct ct_dump_view *view);
 
 #endif

@@ -277,8 +277,8 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
 
 /* ---- the end ---- */
 
-/* Adds the calls that have not returned. If a process has none, records that it ended when its last call
- * returned. */
+/* Adds the calls that have not returned. If a process has no open calls, records that it ended when its last
+ * call returned. */
 static bool tell_end(struct ct_json_lines *lines)
 {
     for (size_t t = 0; t < lines->thread_count; t++) {
@@ -320,7 +320,8 @@ static bool next_line(struct ct_json_lines *lines)
     return good;
 }
 
-/* Finds the offset for `ts`, using cudatrace's first line about a return. */
+/* Finds the offset to add to every `ts`, from the first line in which cudatrace reports that a call
+ * returned. */
 static void find_offset(struct ct_json_lines *lines, int64_t from)
 {
     int64_t duration_ns = -1;

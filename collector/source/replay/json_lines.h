@@ -3,7 +3,8 @@
  * call's op_id.
  *
  * Lines written by other programs can also be read if they have ts (seconds), op_id, phase and name. The
- * defaults are process 1, the process's first thread, the layer that matches the name, and status 0. */
+ * other members default to process 1, the process's first thread, the layer that matches the name, and status
+ * 0. */
 #ifndef CT_JSON_LINES_H
 #define CT_JSON_LINES_H
 
@@ -19,9 +20,9 @@ struct ct_json_lines;
 struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted);
 void ct_json_lines_close(struct ct_json_lines *lines);
 
-/* Reads a few thousand lines. Returns the frame made from them, which is valid until the next call, or NULL
- * at the end of the file or if out of memory. An invalid line ends the file, and sets `problem` to the rest
- * of a sentence with the line number and the reason. */
+/* Reads a few thousand lines. Returns the frame made from these lines, which is valid until the next call, or
+ * NULL at the end of the file or if out of memory. An invalid line ends the file, and sets `problem` to the
+ * rest of a sentence with the line number and the reason. */
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes);
 
 #endif

@@ -34,8 +34,8 @@ int ct_known_tell_anew(struct ct_known *known, struct ct_ledger *ledger);
 struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_id, int64_t thread_id);
 struct ct_callee *ct_known_callee(const struct ct_known *known, int64_t segment_id, int64_t function_id);
 
-/* Pass to the ledger the sums of the calls that were taken, and an event that follows the calls of its frame.
- * Return 0 or -1. */
+/* ct_known_save() passes the sums of the calls that were taken to the ledger, and ct_known_save_event()
+ * passes an event that follows the calls of its frame. Both return 0 or -1. */
 int ct_known_save(struct ct_known *known, struct ct_ledger *ledger);
 int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view);
 

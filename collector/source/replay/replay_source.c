@@ -242,7 +242,7 @@ static const struct ct_origin *origin_of(const struct ct_source *source)
     return &((const struct ct_replay *)source)->file.header.origin;
 }
 
-/* Compares the first frames, which do not depend on the format. */
+/* Compares the files' first frames, which have the same form whatever the files' format is. */
 static bool is_same(const struct ct_source *a, const struct ct_source *b)
 {
     const struct ct_replay *one = (const struct ct_replay *)a, *other = (const struct ct_replay *)b;

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long the watermark waits for a probe run by the daemon's own user, and for another user's probe. */
+/* How long the watermark waits for a probe: the first value is for probes run by the daemon's own user, and
+ * the second is for other users' probes. */
 #ifndef CT_PROBE_PATIENCE_NS
 #define CT_PROBE_PATIENCE_NS UINT64_C(1000000000)
 #endif
@@ -144,7 +145,7 @@ void ct_shm_use_complete(struct ct_shm_process *process, uint64_t now_ns, bool a
 }
 
 /* Checks whether the segment's writer has ended. After a process has exited, its probe keeps writing until
- * the probe marks the segment as left or loses its lock. Checking the lock takes a system call. It is
+ * the probe marks the segment as left or loses its lock. Checking the lock takes a system call. The lock is
  * therefore checked only once a second, and in each batch after the process has exited. */
 static void note_end(struct ct_shm_process *process, const struct ct_batch *batch)
 {
@@ -292,7 +293,7 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     for (size_t d = 0; d < depth; d++) {
         if (open[d].start == 0)
             continue; /* left by a range that was popped before the ranges that it encloses */
-        /* Functions that were first called after the last read of the directory are in it by now. */
+        /* By now, the directory also contains functions that were first called after it was last read. */
         if (open[d].function >= process->published)
             ct_shm_read_directory(process);
         const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
@@ -308,8 +309,8 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     return 0;
 }
 
-/* Returns whether the process has a later segment, because the hook has abandoned this one, or because the
- * probe that wrote it was killed and replaced. */
+/* Returns whether the process has a later segment, either because the hook has abandoned this segment, or
+ * because the probe that wrote this segment was killed and replaced. */
 static bool is_replaced(const struct ct_shm_process *process)
 {
     for (const struct ct_shm_process *other = process->shm->processes; other; other = other->next) {
@@ -453,7 +454,8 @@ uint64_t ct_shm_waiting(struct ct_shm_process *process)
 
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
-    /* A probe may end before its process. The process may run another program. */
+    /* A probe may end before the process that it traces, and that process may have executed another
+     * program. */
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
     const bool goes_on = ct_shm_is_probed(process)
                              ? ct_process_runs(&process->who) && !(flags & CT_SEGMENT_EXITING)
@@ -461,7 +463,7 @@ int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
     const char *state = goes_on ? "detached" : ct_shm_has_exited(process) ? "exited" : "killed";
     CT_TEST_POINT("process.ending");
     /* Do not wait for unread lanes. Otherwise, each of the user's ended processes would hold on to a part of
-     * the share. */
+     * the user's share. */
     if (!process->broken && has_unread_lanes(process))
         process->broken = "it had more threads than are read at once for one user";
     /* The process may have ended after the batch began, so use the current time, which is later than all of

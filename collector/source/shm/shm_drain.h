@@ -25,7 +25,7 @@ uint64_t ct_shm_slots(const struct ct_shm_process *process);
 void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t of);
 /* Adds the lanes to the merge. */
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger);
-/* Saves positions, sums, losses and open calls. Reports the fill of the fullest ring. */
+/* Saves positions, sums, losses and open calls. Reports how full the fullest ring is. */
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch);
 /* Saves how and when the process ended. */
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger);

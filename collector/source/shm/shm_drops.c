@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { SAVED = 0, LEFT = 1 };
-/* Reading a lane counts towards the user's limit as if this many directory entries were read. */
+/* Reading a lane counts towards the user's limit as much as reading this many directory entries. */
 enum { LANE_SCANS = CT_LANE_DROPS / 8 };
 
 struct sum {
@@ -111,7 +111,7 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
     if (!function)
         return -1;
     /* Entries that are counted together share `function`, which therefore has no saved values for a single
-     * entry. Such entries are saved every time. */
+     * entry. These entries are therefore saved at every scan. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
         return SAVED;

@@ -30,7 +30,7 @@ struct ct_lane_work {
 
 #define DISTRUST_NS UINT64_C(60000000000) /* after this time, batches wait for a user's threads again */
 
-/* A record's return time must not be in the future, apart from the anchors' error. */
+/* A record's return time must not be in the future by more than the anchors' error. */
 #define FUTURE_NS 1000000
 
 static bool fill(struct ct_stream *stream, uint64_t until_ns);
@@ -171,8 +171,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots available in the buffer, starting at `read`. Returns false if some of them are not
- * published yet, if the buffer is still in use, or if out of memory. */
+/* Makes `slots` slots available in the buffer, starting at `read`. Returns false if some of these slots are
+ * not published yet, if the buffer is still in use, or if out of memory. */
 static bool make_readable(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->read;
@@ -221,7 +221,7 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
     return NULL;
 }
 
-/* Positions are read after the batch has taken its time, so also compare with the current time. */
+/* The batch's time (now_ns) precedes the reading of the positions, so also compare with the current time. */
 static bool is_future(const struct ct_lane_source *source, uint64_t ns)
 {
     return ns > source->batch->now_ns + FUTURE_NS && ns > ct_monotonic_ns() + FUTURE_NS;
@@ -314,7 +314,7 @@ static bool has_spent(struct ct_lane_source *source)
     return true;
 }
 
-/* Records the start of the last call that was taken. */
+/* Records when the last call that was taken began. */
 static void note_taken(struct ct_lane_source *source)
 {
     const struct ct_lane_work *work = source->work;
@@ -388,8 +388,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 
 /* ---- saving ---- */
 
-/* A lane counts the losses of all its owners. It gets a new owner only after its losses are saved, so losses
- * saved before the change belong to earlier owners. */
+/* A lane counts the losses of all its owners. A lane gets a new owner only after its losses are saved, so
+ * losses saved before the change belong to earlier owners. */
 static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     struct ct_lane *lane = source->shared;

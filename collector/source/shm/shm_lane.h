@@ -62,7 +62,8 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
 /* Returns the start time of an open call at this depth. */
 uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks);
 
-/* Reads the lane's position, and lowers batch->until_ns to a safe value. */
+/* Reads the lane's position, and lowers batch->until_ns so that no call published later can have returned
+ * before it. */
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
 /* Returns the number of slots that are published but not taken. */
 static inline uint64_t ct_lane_source_slots(const struct ct_lane_source *source)

@@ -96,7 +96,8 @@ struct ct_shm {
     uint64_t silent_ns; /* the watermark before lanes lower it; a lane found silent was silent until then */
     uint64_t meta_written_ns;
     /* In the first batch, the time just after the last call stored by earlier daemons; in later batches, 0.
-     * Processes from which no daemon collects calls are recorded as left since this time. */
+     * If no daemon collects a process's calls, the process's state is recorded as CT_STATE_LEFT, as of this
+     * time. */
     uint64_t earlier_until_ns;
     bool has_begun;
     uint32_t sleeps; /* counts the values of control->sleeping; only for the system session */
@@ -135,13 +136,14 @@ static inline bool ct_shm_is_companion(const struct ct_shm_process *process)
     return process->facts.maker == CT_MAKER_COMPANION;
 }
 
-/* Returns whether a probe writes the segment for the events of the machine, and describes itself in it. */
+/* Returns whether the segment contains events of the whole machine. The segment then describes the probe that
+ * writes it, not a traced process. */
 static inline bool ct_shm_is_of_machine(const struct ct_shm_process *process)
 {
     return process->facts.maker == CT_MAKER_MACHINE;
 }
 
-/* Returns whether calls of that layer may be in the segment. Each call is in one segment. */
+/* Returns whether the segment may contain calls of the given layer. Each call is in exactly one segment. */
 static inline bool ct_shm_may_have(const struct ct_shm_process *process, uint8_t layer)
 {
     return !ct_shm_is_companion(process) || layer == CT_LAYER_KERNEL || layer == CT_LAYER_HOOK;

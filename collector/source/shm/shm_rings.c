@@ -105,8 +105,8 @@ struct part {
 };
 
 /* Finds the part of a ring that can be freed. The part can change unless the caller holds the ring's lock. In
- * the ring in use, this is the part that the producer may not write to before it checks the lane again. Any
- * other ring can be freed completely once it has been read. */
+ * the ring in use, the part to free is the one after `upto`, which the producer must not write to until it
+ * has checked the lane again. Any other ring can be freed completely once it has been read. */
 static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     uint64_t since[CT_RINGS], until = UINT64_MAX;

@@ -17,8 +17,8 @@ struct ct_lane_rings {
     struct ct_lane_window seen; /* read after the position */
     uint64_t peak, peak_since_ns;
     /* The part of each ring that was last freed. If the producer began the ring at `since` and has left it,
-     * this is the whole ring. If the producer still uses the ring, the part begins after `upto`, and the
-     * producer may not write there before it checks the lane again. */
+     * this part is the whole ring. If the producer still uses the ring, this part begins after `upto`, and
+     * the producer must not write there until it has checked the lane again. */
     struct {
         uint64_t since, upto;
     } given[CT_RINGS];

@@ -181,8 +181,8 @@ static int read_facts(struct opening *opening)
     return reason ? fail(opening, -EPROTO, reason) : 0;
 }
 
-/* Replaces the user in the segment with the user reported by the kernel. Only a probe of the daemon's own
- * user may write for another user's process. */
+/* Replaces the user in the segment with the user reported by the kernel. Only a probe run by the daemon's own
+ * user may write a segment for another user's process. */
 static void correct_facts(struct opening *opening)
 {
     struct ct_segment *facts = &opening->process->facts;
@@ -309,8 +309,8 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
 
 /* ---- end ---- */
 
-/* Returns whether the program image has let go of the segment, because the process has exited or runs another
- * program. Also works for processes in other namespaces. */
+/* Returns whether the memory of the program image that wrote the segment has been freed, because the process
+ * has exited or runs another program. Also works for processes in other namespaces. */
 static bool has_let_go(const struct ct_shm_process *process)
 {
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
@@ -318,8 +318,8 @@ static bool has_let_go(const struct ct_shm_process *process)
 
 /* Detects that the segment's writer has ended, even if no pidfd reports it. A probe's segment ends when the
  * probe's lock is released or, if the segment was never locked, when the process exits. A visible process
- * without any memory is about to exit, and its pidfd will report that. A process with different memory runs
- * another program. */
+ * without any memory is about to exit, and its pidfd will report that. If the program image's memory has been
+ * freed but the process still has memory, the process runs another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];

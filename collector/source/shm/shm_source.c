@@ -334,7 +334,7 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
 
 /* Returns whether another live segment will report the process's end. This is the case if the hook has left
  * this segment and created another, if a probe writes this segment, or if a companion writes the other
- * one. */
+ * segment. */
 static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     const bool may_go_on = ct_shm_is_left(ended) || ct_shm_is_probed(ended);
@@ -349,8 +349,8 @@ static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended
     return false;
 }
 
-/* Passes on the information that the process has exited to its other segments. One of them will report the
- * end. */
+/* Records in the process's other segments that the process has exited, because one of these segments will
+ * report the process's end. */
 static void pass_exit(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
     if (!(atomic_load_explicit(&ended->shared->flags, memory_order_acquire) & CT_SEGMENT_EXITING))
@@ -418,9 +418,10 @@ static void revert(struct ct_source *source)
 static void rest(struct ct_source *source, struct ct_report *report)
 {
     struct ct_shm *shm = shm_of(source);
-    /* From here on, a lane that passes its `wake` position rings the doorbell. If a lane passed this position
-     * earlier, it is found as backlog. In the system session, `sleeping` is odd, and therefore never 0. Its
-     * first value is arbitrary, because a process may remember an earlier daemon's values. */
+    /* From here on, a producer rings the doorbell when its lane passes the position `wake`. Lanes that passed
+     * their `wake` positions earlier are found as backlog. In the system session, `sleeping` is odd, and
+     * therefore never 0. The first value of `sleeping` is arbitrary, because a process may remember an
+     * earlier daemon's values. */
     shm->sleeps = (shm->sleeps ? shm->sleeps : (uint32_t)ct_monotonic_ns()) + 2;
     atomic_store_explicit(&shm->control->sleeping, shm->control->system ? shm->sleeps | 1 : 1,
                           memory_order_seq_cst);

@@ -18,8 +18,8 @@ void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns);
 /* Returns the processes that have ended or broken a rule. The caller must close them. */
 struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 
-/* Returns a process's state for the trace when the source ends. `shm->processes` must be the list returned by
- * ct_shm_finish(). */
+/* Returns the state that the trace records for a process when the source ends. `shm->processes` must be the
+ * list returned by ct_shm_finish(). */
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *shm);
 /* Returns whether a process of `shm->processes` is still running the same program. */
 bool ct_shm_runs_on(const struct ct_shm_process *process);

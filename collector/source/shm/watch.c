@@ -179,8 +179,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     struct ct_shm_process *process;
     const char *reason;
     const int error = ct_shm_open(path, user, &process, &reason);
-    /* The segment is not complete yet. The hook will ring the doorbell when it is, unless the hook is killed
-     * first. */
+    /* The segment is not complete yet. The hook will ring the doorbell when the segment is complete, unless
+     * the hook is killed first. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
         unlink(path);
