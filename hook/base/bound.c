@@ -107,8 +107,8 @@ void ct_pages_unmap(void *pages, size_t bytes)
 /* A container's /dev/shm is often only 64 MiB in size, and its programs need it as well. Memory that tracing
  * requires (CT_BOUND_FIRST) is allocated only if half of the file system stays free. A ring grows only if
  * more stays free: five eighths of the file system or, on a large /dev/shm, a fixed amount. On top of that,
- * at least the ring's current size and eight times the requested bytes must be available, so that many small
- * rings take precedence over a few large ones. */
+ * eight times the requested bytes must be available, or the ring's current size if that is more. Many small
+ * rings thus take precedence over a few large ones. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 

@@ -26,7 +26,8 @@ void *ct_pages_map(size_t bytes);
  * allowed. */
 void ct_pages_unmap(void *pages, size_t bytes);
 
-/* FIRST is memory without which nothing can be traced, and MORE is any further memory. */
+/* CT_BOUND_FIRST means that nothing can be traced without the memory, and CT_BOUND_MORE that tracing can
+ * continue without it. */
 enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
 /* True if `bytes` bytes may be allocated in the file system of `fd`. `whole` is the current size in bytes of
  * the ring that needs them. */

@@ -15,8 +15,8 @@ int ct_descriptor_open(const char *path, int flags, mode_t mode);
 int ct_descriptor_socket(int domain, int type);
 /* Reads the beginning of a file and appends a NUL. Returns the length, or 0 if the file cannot be read. */
 size_t ct_descriptor_read(const char *path, char *text, size_t bytes);
-/* In the child of a fork, closes any placeholder descriptors that it inherited because the parent was opening
- * a file. */
+/* Called in the child of a fork. If the parent was opening a file during the fork, closes the placeholder
+ * descriptors that the child inherited. */
 void ct_descriptor_forget(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* On its slow paths, the hook opens files and makes system calls. These must not turn the application's calls
- * into cancellation points, allow a thread that holds the process lock to be cancelled, or change errno. */
+/* On its slow paths, the hook opens files and makes system calls. Doing so must not turn the application's
+ * calls into cancellation points, allow a thread that holds the process lock to be cancelled, or change
+ * errno. */
 #ifndef CT_ERROR_GUARD_H
 #define CT_ERROR_GUARD_H
 

@@ -10,8 +10,9 @@
 
 enum ct_fork_memory { CT_MEMORY_OWN, CT_MEMORY_BORROWED, CT_MEMORY_INHERITED };
 enum ct_fork_memory ct_fork_memory(void);
-/* Checks with the kernel whether the calling thread's memory is borrowed. Must be called between
- * ct_system_begin() and ct_system_end(). Does not write to memory, since the parent would see the change. */
+/* Checks with the kernel whether the calling thread uses its parent's memory, as the child of vfork() does.
+ * Must be called between ct_system_begin() and ct_system_end(). Does not write to memory, since the parent
+ * would see the change. */
 bool ct_fork_is_borrower(void);
 /* Returns the pid of the process that owns the state in memory. */
 int32_t ct_fork_pid(void);

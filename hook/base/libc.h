@@ -7,8 +7,8 @@
  * calls itself (kernel.c), and finds all other functions in the C library's own symbol table (libc.c).
  *
  * The hook's system calls are not cancellation points. Symbols are looked up without a version, so that one
- * binary works on every distribution since 2013. The test `hook-symbols` reports any C library function that
- * is missing here. */
+ * binary works on every distribution released since 2013. The test `hook-symbols` reports any C library
+ * function that is missing here. */
 #if !defined(CT_HOOK_LIBC_H) && !defined(__ASSEMBLER__)
 #define CT_HOOK_LIBC_H
 

@@ -1,5 +1,5 @@
-/* Calls the dynamic linker's own functions, bypassing the hook's. Unlike the lookups in symbol.h, they may
- * clear the program's pending dlerror(), or set a new one. */
+/* Calls the dynamic linker's own functions, bypassing the hook's. Unlike the lookups in symbol.h, the
+ * functions in this header may clear the program's pending dlerror(), or set a new one. */
 #ifndef CT_LOADER_H
 #define CT_LOADER_H
 
@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* True if the C library knows the program's environment. It does not in calls made from .preinit_array, or
- * from malloc while the loader starts the program. */
+/* True if the C library knows the program's environment. Calls made from .preinit_array, or from malloc while
+ * the loader starts the program, are made before the C library knows it. */
 bool ct_loader_ready(void);
 /* ct_dlsym_find() and ct_dlvsym_find() return the next dlsym and dlvsym after the hook's in lookup order: the
- * C library's or another interposer's. ct_library_dlsym_find() returns the C library's own dlsym. Both dlsyms
- * can look up the same symbols. */
+ * C library's or another interposer's. ct_library_dlsym_find() returns the C library's own dlsym. Either
+ * dlsym can look up the same symbols. */
 typedef void *ct_dlsym_function(void *handle, const char *name);
 typedef void *ct_dlvsym_function(void *handle, const char *name, const char *version);
 ct_dlsym_function *ct_dlsym_find(void);

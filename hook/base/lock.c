@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* This is long enough even if hundreds of threads on a few processors preempt the holder. */
+/* How long a thread waits for the lock: long enough even if hundreds of threads on a few processors preempt
+ * the holder. */
 uint32_t ct_lock_patience_ms = 10000;
 
 static struct timespec later(struct timespec time)
@@ -169,7 +170,7 @@ bool ct_lock_try(struct ct_lock *lock)
     return true;
 }
 
-/* Called if a thread is waiting for the lock, or has given up waiting. */
+/* Called by the lock's holder if a thread is waiting for the lock, or has given up waiting. */
 static void give_to_next(struct ct_lock *lock)
 {
     if (!ct_system_allowed() && ct_system_alone()) {

@@ -21,7 +21,8 @@ struct ct_lock {
     _Atomic uint32_t stuck; /* the holder that a waiter has timed out on; threads no longer wait for that
                              * holder */
     /* True if signals are blocked while the lock is held, so that a signal handler cannot interrupt the
-     * holder and find the lock taken. Once a filter is on (system.h), signals are no longer blocked. */
+     * holder and find the lock taken. Once a system call filter is installed (system.h), signals are no
+     * longer blocked. */
     const bool signals_wait;
     bool masked;      /* by the holder */
     bool is_bare;     /* taken by ct_lock_try() */

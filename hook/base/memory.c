@@ -13,8 +13,8 @@
 enum { PARTS = 4 }; /* a quarter of the total stays free, but at most LEAVES */
 #define LEAVES (UINT64_C(4) << 30)
 
-/* The files in /proc and /sys are read again after LOOK_NS, or once an eighth of the available memory or
- * LOOK_BYTES has been granted. */
+/* The files in /proc and /sys are read again after LOOK_NS. They are read earlier if an eighth of the
+ * available memory, or LOOK_BYTES, has been granted since. */
 enum { LOOK_PARTS = 8 };
 #define LOOK_BYTES (UINT64_C(32) << 20)
 #define LOOK_NS    UINT64_C(100000000)
@@ -70,7 +70,7 @@ static size_t read_file(const struct group_files *files, const char *group, cons
  * drop count as free. */
 static uint64_t of_group(const struct group_files *files, const char *group, char text[TEXT_BYTES])
 {
-    /* "max" is not a number. */
+    /* If there is no limit, the file contains "max" instead of a number. */
     if (read_file(files, group, files->limit, text) == 0 || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     const uint64_t limit = strtoull(text, NULL, 10);

@@ -134,7 +134,8 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
     return found;
 }
 
-/* The number of objects when the hook was loaded. A preloaded hook is loaded with the program. */
+/* How many objects had been loaded when the hook was. If the hook is preloaded, these are the objects loaded
+ * with the program. */
 static _Atomic uint64_t loaded_at_start;
 
 /* musl's loader does not define `_r_debug`. The hook does nothing in a program that uses musl, but it must be

@@ -16,8 +16,8 @@ static __thread uint32_t own_busy;
 void ct_system_begin_anyway(void)
 {
     own_busy++;
-    /* This, the following load and the addition in ct_system_silence() are sequentially consistent, so that
-     * at least one of the two threads sees the other's change. */
+    /* This addition, the load in ct_system_begin() and the addition in ct_system_silence() are sequentially
+     * consistent, so at least one of the two threads sees what the other has done. */
     atomic_fetch_add(&busy, 1);
 }
 

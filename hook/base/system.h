@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of reasons not to make system calls, such as a filter that is installed or about to be. 0 while
- * system calls are allowed. */
+/* The number of reasons not to make system calls, such as a filter that has been or is about to be installed.
+ * 0 while system calls are allowed. */
 extern CT_LOCAL _Atomic uint32_t ct_system_silenced;
 
 /* True if system calls are allowed. The result may change at any moment, except between ct_system_begin() and

@@ -14,8 +14,8 @@ static inline bool succeeded(const struct ct_frame *frame)
     return (ct_status)frame->result == 0;
 }
 
-/* True if the driver has certainly read its input. It may return the errors below before it does so, in which
- * case the pointers may be invalid. */
+/* True if the driver has certainly read its input. The driver may return the errors below without having read
+ * its input, so the pointers may be invalid. */
 static inline bool inspected(const struct ct_frame *frame)
 {
     enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, INVALID_CONTEXT = 201, CONTEXT_IS_DESTROYED = 709 };

@@ -25,8 +25,8 @@ void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_de
     about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph, frame->args[1]);
 }
 
-/* cuStreamEndCapture() ends the capture even if it fails, except with three errors. These mean that the
- * stream was not being captured, or that another thread owns the capture. */
+/* cuStreamEndCapture() ends the capture even if it fails, except with three errors. These errors mean that
+ * the stream was not being captured, or that another thread owns the capture. */
 void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900 to 909 are capture errors */

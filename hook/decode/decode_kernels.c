@@ -45,7 +45,8 @@ void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded
         ct_names_told(frame->args[1], name, frame->producer);
 }
 
-/* The program may get functions from a library's module. They become invalid when the library is unloaded. */
+/* The program may get functions from a library's module. These functions become invalid when the library is
+ * unloaded. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t module = out(frame, 0);

@@ -21,7 +21,7 @@ static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind
     decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* The process may already have the same handle, and must then release the handle once more. */
+/* If the process already had the same handle, it must release the handle an additional time. */
 void ct_decode_physical_shared(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_PHYSICAL, out(frame, 0));

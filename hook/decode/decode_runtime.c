@@ -45,8 +45,8 @@ void ct_decode_bytes_pitch(const struct ct_frame *frame, struct ct_decoded *deco
     moved(decoded, (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
-/* Ignores copies from or to an array. Their width is in array elements, and only the driver call records the
- * element size. */
+/* Ignores copies from or to an array, because their width is in array elements, and only the driver call
+ * records the element size. */
 static void moved_3d(struct ct_decoded *decoded, uint64_t source, uint64_t destination, struct extent extent)
 {
     if (!source && !destination)

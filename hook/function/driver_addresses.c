@@ -29,8 +29,8 @@ bool ct_driver_is_known(void)
     return atomic_load_explicit(&published, memory_order_acquire);
 }
 
-/* Returns the index at which an address is or belongs in the table. Sets *there to the address stored there,
- * or to NULL if the entry is empty. */
+/* Returns the index in the table where an address is stored, or would be stored. Sets *there to the address
+ * stored there, or to NULL if the entry is empty. */
 static size_t address_place(const void *real, const void **there)
 {
     size_t place = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - ADDRESS_BITS);

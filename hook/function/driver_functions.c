@@ -55,10 +55,10 @@ static bool is_in_namespace(void *handle, struct search *search)
 }
 
 /* If the program is linked to the driver, the hook may find the driver before the constructors run. A driver
- * loaded later must not be found until they have run: the environment is not set up until then, and pinning
- * the driver with dlopen() would run pending constructors. If the C library's constructor were among them, it
- * would copy the environment from its own variable, which is still empty. The program would then never see
- * its environment (glibc 2.36). */
+ * loaded later must not be found until the constructors have run. Until then, the environment is not set up,
+ * and pinning the driver with dlopen() would run pending constructors. If the C library's constructor were
+ * among them, it would copy the environment from its own variable, which is still empty. The program would
+ * then never see its environment (glibc 2.36). */
 static bool find_driver(struct driver *driver, void *handle, bool is_asked)
 {
     static struct ct_seen seen[CT_DRIVERS];

@@ -92,7 +92,7 @@ struct definer {
     uint32_t count;
 };
 
-/* Caches the definer of each row's symbol, since thousands of entries share a few hundred names. */
+/* Caches where each row's symbol is defined, since thousands of entries share a few hundred names. */
 static struct {
     struct definer found;
     _Atomic uint32_t look;

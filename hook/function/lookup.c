@@ -17,8 +17,8 @@ struct ct_dlsym_result {
     void *pointer;
     uint64_t tail; /* 1: not handled here, jump to the real dlsym */
 };
-/* Called by the trampolines. Look-ups that these functions do not handle are left to the real functions
- * (loader.h). */
+/* Called by the trampolines. Lookups that these functions do not handle are left to the real dlsym() and
+ * dlvsym() (loader.h). */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version);

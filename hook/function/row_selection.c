@@ -1,7 +1,7 @@
 /* A function that the selection leaves out keeps its fast path at entry, so that its calls nest and are
- * visible while they are open. When they return, they are only counted (loss.h). To make running processes
- * read a new selection, the daemon requests that they ring the doorbell at the next record (a lane's `wake`).
- * Calls that are left out check for this request, too. */
+ * visible while they are open. When these calls return, they are only counted (loss.h). To make running
+ * processes read a new selection, the daemon requests that they ring the doorbell at the next record (a
+ * lane's `wake`). Calls that are left out check for this request, too. */
 #include "row_selection.h"
 
 #include "current.h"

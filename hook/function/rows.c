@@ -13,8 +13,8 @@
 #define SECOND(first, second, ...) second
 #define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
 
-/* A second driver image uses only one decoder. The others keep facts about the first image's objects and call
- * its functions, and the two images may use equal handles. */
+/* A second driver image uses only one decoder. The other decoders keep facts about the first image's objects
+ * and call its functions, and the two images may use the same handles. */
 #define OTHERS_proc_address , CT_ROW_DECODED
 #define OTHERS_OF(...)      SECOND(__VA_ARGS__, 0, )
 

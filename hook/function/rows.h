@@ -103,7 +103,8 @@ uint8_t ct_row_form(const char *name);
 uint32_t ct_row_of_driver(const char *name);
 uint32_t ct_row_of_runtime(const char *name);
 /* Returns the stubless row with the given layer and name, after creating it if necessary. Returns CT_ROWS_ALL
- * if such rows are used up. The search is linear, so callers should keep the result. `name` is copied. */
+ * if all stubless rows are used up. The search is linear, so callers should keep the result. `name` is
+ * copied. */
 uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name);
 /* Returns the row of the fallback stub for `real`, after creating it under the name `name` if necessary.
  * Returns CT_ROWS_ALL if all fallback stubs are used up. */

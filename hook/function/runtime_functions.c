@@ -58,7 +58,7 @@ struct census {
     struct ct_object object; /* the first library whose soname is the version, or else the first library */
 };
 
-/* The latest result for each version. */
+/* How many libraries of each version there were when they were last counted. */
 static struct {
     struct ct_seen seen;
     _Atomic uint32_t count;
@@ -94,7 +94,7 @@ static void take_census(uint32_t version, struct census *census)
     ct_symbol_each(visit_object, census);
 }
 
-/* Returns the number of loaded libraries with the version. Unloaded libraries may still be counted. */
+/* Returns the number of loaded libraries with the given version. Unloaded libraries may still be counted. */
 static uint32_t count_libraries(uint32_t version)
 {
     struct ct_arrivals arrivals;
@@ -136,8 +136,8 @@ static struct library *read_library(uint32_t version, const struct ct_object *ob
     return library;
 }
 
-/* Adds a library to the list. The first library with a version fills in the rows. Returns NULL if there is no
- * room. */
+/* Adds a library to the list. The first library with a given version fills in the rows for that version.
+ * Returns NULL if there is no room. */
 static struct library *list_library(struct library *library)
 {
     if (!ct_process_lock())

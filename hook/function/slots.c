@@ -159,8 +159,9 @@ static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
     return count;
 }
 
-/* The next visit may not use these slots. `real` is kept, since it points to relocated instructions, which
- * behave like the function even without a jump through the slot. */
+/* Forgets the slots created by the visit, because the next visit may create slots for other functions. `real`
+ * is kept, since it points to relocated instructions, which behave like the function even without a jump
+ * through the slot. */
 static void forget_made(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {

@@ -37,7 +37,8 @@ static ioctl_function *_Atomic next_ioctl;
 
 static struct ct_table rows_by_code;
 static _Atomic uint32_t rows_used;
-/* By language, for requests without a separate row; 0 until the row is created. */
+/* For each protocol (`language`), the row shared by all requests that have no row of their own; 0 until that
+ * row is created. */
 static _Atomic uint32_t other_rows[CT_IOCTL_LANGUAGES];
 static _Atomic uint32_t driver_release; /* as returned by ct_ioctl_release() */
 

@@ -43,7 +43,7 @@ enum {
      * are recorded under one name per protocol. */
     CT_IOCTL_NAMES_MAX = 512,
 };
-/* The names for all other requests, by language. */
+/* For each protocol, the name shared by all requests that have no row of their own. */
 extern const char *const ct_ioctl_other_names[CT_IOCTL_LANGUAGES];
 
 /* A request, decoded before it is passed to the kernel. */
@@ -79,7 +79,8 @@ static inline bool ct_ioctl_is_modeset(uint32_t request)
     return (request & 0xffff) == CT_IOCTL_MODESET_REQUEST;
 }
 
-/* Returns the language that a request number belongs to, or CT_IOCTL_LANGUAGES if it is not for the driver.
+/* Returns the protocol that a request number belongs to, or CT_IOCTL_LANGUAGES if the request is not for the
+ * driver.
  */
 static inline enum ct_ioctl_language ct_ioctl_language(uint32_t request)
 {

@@ -12,7 +12,7 @@ uint32_t ct_correlation_note(uint64_t correlation)
 {
     struct ct_producer *self = ct_self;
     const uint32_t depth = self->depth - 1;
-    /* A signal handler may have interrupted a record. Its calls are counted, but not recorded. */
+    /* A signal handler may have interrupted a record. The handler's calls are counted, but not recorded. */
     if (!self->lane || !self->idle || depth >= CT_OPEN_MAX)
         return 0;
     const uint32_t function = atomic_load_explicit(&self->lane->open[depth].function, memory_order_relaxed);

@@ -10,7 +10,8 @@
  * May be called in a signal handler. */
 uint32_t ct_correlation_note(uint64_t correlation);
 /* Writes the note if it belongs to the call just recorded at the given depth. Called only while `noted` is 1
- * and the lane is held. If the ring has no room for the note, the GPU work will have no call. */
+ * and the lane is held. If the ring has no room for the note, the GPU work will not be connected with its
+ * call. */
 void ct_correlation_write(struct ct_producer *self, uint32_t depth);
 
 #endif

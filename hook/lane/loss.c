@@ -48,7 +48,8 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
         return; /* its segment was abandoned; the next segment's absent_ns covers the calls that may be
                  * missing */
     lose_shared(producer->segment, function, 1, end - start);
-    /* If the lane is held, its holder may be counting a loss with any other cause. */
+    /* If the lane is held, use CT_LOSS_SIGNAL, because the lane's holder may be counting a loss with any
+     * other cause. */
     lose_by_cause_shared(&producer->lane->loss[producer->idle ? cause : CT_LOSS_SIGNAL], 1, end);
 }
 

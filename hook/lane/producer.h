@@ -87,8 +87,8 @@ static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
 static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
 /* A producer's depth after another thread has abandoned the segment. The producer's owner takes another lane
- * at its next call. If the owner was inside a call, it may have overwritten this depth. It then finds no room
- * for the call's record, and drops the lane at that point. */
+ * at its next call. If the owner was inside a call, it may have overwritten this depth. In that case, when
+ * the call returns, the owner finds no room for its record and drops the lane. */
 enum { CT_DEPTH_STALE = 1 << 30 };
 
 static inline bool ct_producer_is_stale(const struct ct_producer *self)
@@ -104,7 +104,7 @@ extern CT_LOCAL struct ct_producer ct_unlaned;
 /* The producer of the hook's own thread, whose calls are not the program's and are not recorded. */
 extern CT_LOCAL struct ct_producer ct_untraced;
 
-/* True if the segment has been abandoned or the daemon has a request. In that case, every call in the lane
+/* True if the segment has been abandoned or the daemon has a request. In either case, every call in the lane
  * must run ct_attach_apply(), even if the call is not recorded. */
 static inline bool ct_wants_attention(struct ct_lane *lane)
 {

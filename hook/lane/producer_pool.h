@@ -1,6 +1,6 @@
-/* The pool of producers, and the mappings of their lanes. There are as many producers as threads have ever
- * had lanes at the same time. A lane belongs to a thread until the thread gives it back. Another thread can
- * then take it. */
+/* The pool of producers, and the mappings of their lanes. The number of producers is the largest number of
+ * lanes that threads have ever had at the same time. A lane belongs to a thread until the thread gives it
+ * back. Another thread can then take it. */
 #ifndef CT_PRODUCER_POOL_H
 #define CT_PRODUCER_POOL_H
 
@@ -12,7 +12,7 @@ enum ct_producer_owner {
                             * segment */
     CT_PRODUCER_OWNED,
     /* The thread dropped the lane while a call was open. The call may have been in the middle of entering or
-     * returning, and may end after a signal handler's call. */
+     * returning, and may end after a call made by a signal handler. */
     CT_PRODUCER_LEFT,
 };
 void ct_producer_set_owner(struct ct_producer *producer, enum ct_producer_owner owner);

@@ -71,8 +71,8 @@ void ct_reserve_sample(struct ct_producer *self)
         at += length;
     }
     self->is_sampled = true;
-    /* Assume a burst of BURST * slots with the same mix of calls. Once it has filled the share that all calls
-     * may use, the important calls that follow must fit in the reserve. */
+    /* Assume a burst of BURST * slots with the same mix of calls. Once the burst has filled the part of the
+     * ring that all calls may use, the important calls that follow must fit in the reserve. */
     if (others > 0)
         enlarge(self, (BURST - 1) * important * slots / others, SAMPLED_MAX);
 }
@@ -80,8 +80,8 @@ void ct_reserve_sample(struct ct_producer *self)
 void ct_reserve_adapt(struct ct_producer *self)
 {
     const uint64_t slots = self->mask + 1;
-    /* Important calls also used the part of the share that the reserve takes over. Half of lost_slots is
-     * added to make up for the room that they lose in this way. */
+    /* As the reserve grows, it takes over slots that important calls could use before, too. Half of
+     * lost_slots is added to make up for those slots. */
     if (self->lost_slots > 0)
         enlarge(self, reserve_at(self, self->pressure) + self->lost_slots + self->lost_slots / 2,
                 PRESSURE_MAX);

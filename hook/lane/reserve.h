@@ -10,7 +10,8 @@
 /* Resets the reserve for the new owner of a lane. */
 void ct_reserve_begin(struct ct_producer *producer);
 
-/* Returns how many slots of the current ring all calls may fill. The remaining slots are the reserve. */
+/* Returns the number of slots in the current ring that any call may fill. The remaining slots are the
+ * reserve. */
 uint64_t ct_reserve_share(const struct ct_producer *producer);
 
 /* Examines the records from `step` up to the producer's position, and enlarges the reserve if many of them
@@ -25,8 +26,8 @@ static inline void ct_reserve_note_lost(struct ct_producer *producer, uint32_t s
 }
 
 /* Called when the collector has read part of a full ring. If important calls were lost, enlarges the reserve
- * by more slots than they needed. Otherwise, if most of the ring is empty, undoes one halving of the share
- * that low-priority calls may use. */
+ * by more slots than they needed. Otherwise, if most of the ring is empty, reduces the pressure by one step,
+ * which doubles the share that low-priority calls may use. */
 void ct_reserve_adapt(struct ct_producer *producer);
 
 #endif

@@ -47,10 +47,10 @@ uint64_t ct_record_published(const struct ct_producer *producer);
  * the lane idle again. */
 void ct_record_hold(struct ct_producer *producer, uintptr_t frame);
 void ct_record_release(struct ct_producer *producer);
-/* Makes a lane writable again whose holder was abandoned in the middle of a record. */
+/* Makes a lane writable again after the code that held it was left in the middle of writing a record. */
 void ct_record_take_over(struct ct_producer *producer);
-/* True if the record that holds the lane will never be finished, as a call at `frame` with `depth` open calls
- * around it proves. */
+/* True if a call at `frame`, with `depth` open calls around it, proves that the lane is held for a record
+ * that will never be finished. */
 bool ct_record_is_left(const struct ct_producer *producer, uint32_t depth, uintptr_t frame);
 /* Makes a lane writable again if ct_record_is_left() returns true. Returns true if the lane is idle. */
 static inline bool ct_record_recover(struct ct_producer *producer, uint32_t depth, uintptr_t frame)

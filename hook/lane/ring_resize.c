@@ -329,8 +329,8 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 
 /* Switches to the next longer ring that is available. Switches to a shorter ring only if the free slots of
  * the current ring cannot be written, because there is no memory or the ring's lock is taken. Otherwise, the
- * producer stays in the full ring: the collector reads that ring first, and frees no slots in a shorter ring
- * before. */
+ * producer stays in the full ring, since the collector will read that ring before it frees any slots in a
+ * shorter one. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;

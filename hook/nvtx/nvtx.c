@@ -28,7 +28,8 @@ static uint32_t domain_of(const void *handle)
 
 #define HERE ((const char *)__builtin_dwarf_cfa() - 8)
 
-/* Older versions of the attributes have the same fields. Newer ones may have further fields at the end. */
+/* Older versions of the attributes have the same fields. Newer versions may have further fields at the
+ * end. */
 static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_attributes *attributes,
                                       const void *frame)
 {

@@ -15,14 +15,15 @@ int ct_range_pop(uint32_t domain, const void *frame);
 void ct_range_mark(const struct ct_said *said);
 
 /* Holds the calling thread's memory for ranges until ct_range_release(). Returns NULL if out of memory, or in
- * a signal handler that interrupted the code that holds the memory. Sets *cause to the reason. */
+ * a signal handler that interrupted the code that holds the memory. If it returns NULL, *cause is the cause
+ * of loss to record. */
 struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cause);
 void ct_range_release(struct ct_range_thread *thread);
 char *ct_range_room(struct ct_range_thread *thread); /* CT_RANGE_MESSAGE_BYTES */
 /* Writes the record of a range that ends now. `thread` must be held. */
 void ct_range_record(struct ct_range_thread *thread, struct ct_producer *producer, uint32_t row,
                      const struct ct_range_kept *kept, uint32_t depth, uint64_t id);
-/* Returns the number of calls and ranges that are open around `frame`, or 0 without a lane. */
+/* Returns the number of calls and ranges that are open around `frame`, or 0 if the thread has no lane. */
 uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame);
 /* ct_range_epoch() returns the epoch of the segment that `producer` writes to, which is stored in a range
  * that starts now. ct_range_lasts() returns whether a kept range belongs to that segment. */

@@ -1,5 +1,5 @@
-/* Domain names, category names and registered strings are few, and are kept forever (kernel_names.c).
- * Different messages are unlimited in number ("step 123456"), so a message is copied when its range starts,
+/* Domain names, category names and registered strings are few, and are kept forever (kernel_names.c). The
+ * number of different messages is unlimited ("step 123456"), so a message is copied when its range starts,
  * and dropped when the range ends. */
 #include "range_text.h"
 

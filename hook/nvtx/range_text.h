@@ -13,8 +13,8 @@ enum {
                                     * boundary */
 };
 
-/* Returns a domain's ID, which is always the same for the same name. It is never 0, the ID of the default
- * domain. */
+/* Returns a domain's ID, which is always the same for the same name. The result is never 0, which is the ID
+ * of the default domain. */
 uint32_t ct_range_domain(const char *name);
 /* Names a category in a domain. */
 void ct_range_name_category(uint32_t domain, uint32_t category, const char *name);

@@ -19,8 +19,8 @@ enum { LOOK_INTERVAL_NS = 1000000000 };
 static _Atomic uint64_t next_look_ns; /* do not look for a daemon before this CLOCK_MONOTONIC_COARSE time */
 static _Atomic bool asleep;           /* no visit is recording (visit.c), so do not look for a daemon */
 
-/* Calls made after this time may be in no segment. It is the time of the first search that found no daemon,
- * or the time when the last segment ended. 0: no calls are missing. */
+/* Calls made after this time may be missing from all segments. The time is set by the first search that finds
+ * no daemon, and whenever a segment ends. 0 means that no calls are missing. */
 static uint64_t absent_ns;
 
 bool ct_attach_is_due(void)
@@ -114,8 +114,8 @@ void ct_detach(void)
     CT_ERROR_GUARD;
     CT_TEST_POINT("attach.detaching");
     /* Without the lock, another thread could create a segment for the next daemon after the check, and
-     * abandon() would abandon that one. Another thread could also add a lane to this segment after its lanes
-     * had been abandoned. */
+     * abandon() would abandon the new segment. Another thread could also add a lane to this segment after its
+     * lanes had been abandoned. */
     if (ct_process_lock()) {
         if (ct_process_current() && ct_self->epoch == ct_process_epoch())
             abandon();

@@ -11,7 +11,8 @@ struct ct_segment *ct_attach(uint64_t exec_ns);
 /* True if ct_attach() would look for a daemon. Makes no system call. */
 bool ct_attach_is_due(void);
 /* For visits (visit.c). After ct_attach_sleep(), the process no longer looks for a daemon. After
- * ct_attach_wake(), it does so again, and calls made since `missed_since_ns` may be missing. */
+ * ct_attach_wake(), the process looks for a daemon again, and calls made since `missed_since_ns` may be
+ * missing. */
 void ct_attach_sleep(void);
 void ct_attach_wake(uint64_t missed_since_ns);
 /* Abandons the segment permanently, and notifies the collector. Requires the process lock. Takes no other

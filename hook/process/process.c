@@ -102,7 +102,8 @@ __attribute__((constructor)) static void begin(void)
 }
 
 /* Marks a process that calls _exit(). The child of vfork() calls _exit(), too, but must not mark its parent.
- * If the child has installed a filter, it is recognized by ct_vforked instead of a call to getpid(). */
+ * If the child has installed a filter, it is recognized by the value of ct_vforked, without a call to
+ * getpid(). */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)
@@ -147,8 +148,8 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
 /* ---- the segment ---- */
 
 /* Only one thread looks for the daemon, at most once a second, while other threads continue without
- * recording. Calls in a dormant process reach this function, but make no system call until the second has
- * elapsed. */
+ * recording. Calls in a dormant process reach this function, but make no system call until a second has
+ * elapsed since the last search. */
 static struct ct_segment *look(void)
 {
     /* Before the C library is ready, the environment is unknown. The search would then find the default

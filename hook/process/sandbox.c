@@ -30,8 +30,8 @@
 
 enum { DRAIN_MS = 1000 };
 
-/* Gets the resources that are unavailable once the filter is on: memory for names, and a function number for
- * each function that the process may call. */
+/* Gets the resources that will be unavailable once the filter is installed: memory for names, and a function
+ * number for each function that the process may call. */
 static void prepare(void)
 {
     static void *_Atomic reserve;
@@ -57,7 +57,7 @@ static void drain(void)
 }
 
 /* Stops the hook's system calls before a filter is installed. In the child of vfork(), whose filter does not
- * apply to its parent, returns false without stopping them. */
+ * apply to its parent, returns false without stopping these calls. */
 static bool hush(void)
 {
     CT_ERROR_GUARD;

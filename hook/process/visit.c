@@ -57,7 +57,7 @@ static uint32_t give_up(uint32_t answer)
     return answer;
 }
 
-/* Runs in place of a driver call, which the visited thread makes later. */
+/* Runs in place of a driver call, which the visited thread then makes after this function has returned. */
 static uint32_t record(struct ct_visit *visit)
 {
     CT_ERROR_GUARD;

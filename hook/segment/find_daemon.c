@@ -19,9 +19,10 @@
 
 struct ct_control *ct_control;
 
-/* The two addresses at which control segments are mapped: the first for those made by the user's own daemons,
- * each replacing the last, and the second for the read-only control segments of system daemons. Neither
- * address is ever unmapped, since a thread may still be using an earlier control segment. */
+/* The two addresses for mapping control segments. The first is for control segments of the user's own
+ * daemons, and the second is for the read-only control segments of system daemons. At each address, a new
+ * control segment replaces the previous one. Neither address is ever unmapped, since a thread may still be
+ * using an earlier control segment. */
 static struct ct_control *places[2];
 
 static struct {
@@ -59,10 +60,10 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
            (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
-/* Maps a control segment if a daemon holds the lock on its file. That is the user's own daemon or the system
- * daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the file's name,
- * and `owner` is the file's required owner. If F_GETLK reports the holder's pid, the holder is a tool and not
- * a daemon. */
+/* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own or the
+ * system daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the file's
+ * name, and `owner` is the file's required owner. If F_GETLK reports the holder's pid, the holder is a tool
+ * and not a daemon. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_requested *requested)
 {
@@ -74,7 +75,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
-    /* A daemon takes a write lock, which users with only read access cannot do. */
+    /* A daemon takes a write lock, which users with only read access to the file cannot take. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&

@@ -22,8 +22,8 @@ struct ct_segment_plan {
     uint64_t complete;     /* initial value of the segment's `complete`, for probes */
     int32_t producer;      /* of struct ct_segment */
     uint64_t gpu_until_ns; /* the first request for a recording of GPU work */
-    /* Receives a descriptor of the description that holds the segment's lock, before the segment is visible.
-     * The descriptor is closed afterwards. May be NULL. */
+    /* Called before the segment is visible, with a descriptor for the open file description that holds the
+     * segment's lock. The descriptor is closed afterwards. May be NULL. */
     void (*on_lock)(int description, void *data);
     void *data;
 };
@@ -53,8 +53,8 @@ struct ct_ring_piece {
     uint64_t ring_bytes, from, bytes, whole;
 };
 /* Allocates a piece of a ring, so that it can be accessed even if the collector has removed its memory.
- * `ring` is the ring's address. If it is NULL, maps the ring, with memory only for this piece. Returns the
- * ring's address, or NULL if memory is refused. */
+ * `ring` is the ring's address. If `ring` is NULL, maps the ring, and allocates memory only for this piece.
+ * Returns the ring's address, or NULL if memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
 /* True if the directory can hold another entry, either because its page is already allocated or because

@@ -75,7 +75,7 @@ static void release(uint32_t index)
     ct_pool_give(&all_nodes, index);
 }
 
-/* Makes `handle` refer to `index`, and takes over one of the owners of `index`. */
+/* Makes `handle` refer to `index`. The handle then owns `index` in place of the caller. */
 static void assign(uint64_t handle, uint32_t index)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);

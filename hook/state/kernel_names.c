@@ -45,8 +45,8 @@ enum {
 
 /* Counts the contexts that have ended. The modules in a context are unloaded with it, but no call reveals
  * which modules those are. If a program gets functions without the hook's knowledge (`hidden_ways`), the hook
- * may not notice that a handle is reused. It then no longer uses names learned before a context was
- * destroyed. */
+ * may not notice that a handle is reused. From then on, the hook no longer uses names that it learned before
+ * a context was destroyed. */
 static _Atomic uint32_t doubts;
 static _Atomic bool hidden_ways;
 
@@ -57,7 +57,7 @@ _Atomic uint32_t ct_names_version = 1;
 static _Atomic bool writing;
 static uint32_t forgotten; /* counts how many times all entries were forgotten */
 
-/* Makes lanes look up kernels again that they have remembered. */
+/* Makes all lanes look their kernels up again, instead of using the names' IDs that they have cached. */
 static void count_change(void)
 {
     if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
@@ -181,7 +181,8 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     write_end(put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now));
 }
 
-/* Returns an entry's string. Returns 0 if there is none, or if the name is in doubt and must not be used. */
+/* Returns an entry's string. Returns 0 if the entry has no string, or if the name is in doubt and must not be
+ * used. */
 static uint32_t string_of(struct entry *entry)
 {
     const uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
@@ -235,7 +236,7 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
 }
 
 /* Hands all entries owned by `entry` over to the owner of `entry`, whose list then contains them after
- * `entry` itself. For example, a library's module owns functions. */
+ * `entry` itself. For example, functions owned by a library's module are then owned by the library. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
     for (uint32_t i = ct_table_get(&by_owner, entry->handle), after; i; i = after) {

@@ -23,13 +23,13 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 /* Notes that the program obtained `handle`, which is owned by `owner`. `name` is copied, and is NULL if the
  * program gave no name. `producer` is the call frame's producer, which is NULL while nothing is recorded. */
 void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
-/* Notes that the program obtained `handle`, which is owned by `of` and has the same name. */
+/* Notes that the program obtained `handle`, which is owned by `of` and has the same name as `of`. */
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
 /* Notes the name of `handle`, as reported to the program by the driver. */
 void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *producer);
-/* Notes that the program obtained `handle` in a list of the handles owned by `owner`. Its name is known if it
- * was known before, or if the image contains no other kernel. Returns false if no other handle can follow in
- * the list. */
+/* Notes that the program obtained `handle` in a list of the handles owned by `owner`. The handle's name is
+ * known if it was known before, or if the image contains no other kernel. Returns false if no other handle
+ * can follow in the list. */
 bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer);
 /* Notes that a module or library was loaded by a call that began at `began`. Forgets all handles owned by an
  * earlier module or library with the same handle. `name`, of `name_bytes` bytes, is the name of the image's

@@ -9,8 +9,8 @@
  * record, and CFI lets exceptions and cancellation unwind the trampoline.
  *
  * The ABI reserves x16 and x17 for code between a call and its target. A jump through x16 may land on `bti
- * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`. It is
- * written as a hint, which older assemblers accept and older processors execute as a nop. */
+ * c`, just as a call may. Each entry point that can be reached through a pointer begins with `bti c`, written
+ * as a hint, which older assemblers accept and older processors execute as a nop. */
 
 #define FRAME_BYTES    112
 #define FRAME_STACK    64
