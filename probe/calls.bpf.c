@@ -1,6 +1,7 @@
-/* The BPF programs that run at entries and returns of probed functions. With sessions (Linux 6.13), one
- * program handles both; otherwise, there are two. Each thread's storage contains the frames of its open
- * calls. When a call returns, its record is written to the ring of the process's channel. */
+/* The BPF programs that run at entries and returns of probed functions. With uprobe sessions (Linux 6.13), a
+ * single program handles entries and returns; otherwise, there is a program for each. Each thread's storage
+ * contains the frames of its open calls. When a call returns, a record of it is written to the ring of the
+ * process's channel. */
 #include "tasks.bpf.h"
 
 struct task_storage tasks SEC(".maps");
@@ -36,7 +37,7 @@ struct {
     __type(value, __u64);
 } missed SEC(".maps");
 
-/* For each process that had a channel, the time when it last executed a program. */
+/* For each process that called exec() while it had a channel, the time of the last such call. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, CT_PROBE_PROCESSES);
@@ -67,9 +68,9 @@ static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
     return true;
 }
 
-/* Drops this thread's frames from `depth` on. Kernel functions are left only by returning, so if the frame of
- * a kernel function is dropped, its return was missed, because too many threads were in the function. The
- * call then counts as lost. */
+/* Drops this thread's frames from `depth` on. A kernel function always returns. If its frame is dropped here,
+ * the probe has missed the return, because too many threads were in the function. The call then counts as
+ * lost. */
 __noinline int drop_frames(__u32 depth)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -105,8 +106,8 @@ static long look_at_caller(struct task_struct *task, struct vm_area_struct *area
     return 0;
 }
 
-/* Returns whether the caller is the hook. The probe cannot check this later, because the process may have
- * ended by then. */
+/* Returns whether the current function was called by the hook. The probe itself could check this only later,
+ * when the process may already have ended. */
 static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
 {
     struct caller caller = { .is_hook = false };
@@ -130,8 +131,8 @@ static __u32 take_spare(__u32 tgid)
     return CT_PROBE_PROCESSES;
 }
 
-/* Announces that the process has taken the channel. Returns false if too many notices are unread. The process
- * must then give up the channel, which would have no writer. */
+/* Announces that the process has taken the channel. Returns false if the probe has too many unread notices.
+ * The process must then give up the channel, because no writer would be started for it. */
 static bool announce(__u32 tgid, __u32 channel)
 {
     __u64 *since = bpf_map_lookup_elem(&missed, &tgid);
@@ -144,7 +145,7 @@ static bool announce(__u32 tgid, __u32 channel)
     return false;
 }
 
-/* Takes a spare channel for the process. Several of its threads may do so at the same time. */
+/* Takes a spare channel for the process. Several threads of the process may call this at the same time. */
 static __u32 *find_channel(struct task_struct *current, struct pt_regs *registers, __u32 tgid)
 {
     __u32 channel = CT_PROBE_PROCESSES;
@@ -166,8 +167,8 @@ static __u32 *find_channel(struct task_struct *current, struct pt_regs *register
     return bpf_map_lookup_elem(&channels, &tgid);
 }
 
-/* Takes a spare channel for a process that was not recorded because of a visit. Several of its threads may do
- * so at the same time. */
+/* Takes a spare channel for a process that the probe has not recorded so far, because the hook was visiting
+ * it. Several threads of the process may call this at the same time. */
 static void take_over(__u32 *channel, __u32 tgid)
 {
     __u32 taken = take_spare(tgid);
@@ -181,7 +182,7 @@ static void take_over(__u32 *channel, __u32 tgid)
     }
 }
 
-/* Makes the thread use its process's channel. Returns false if the process has none. */
+/* Makes the thread use its process's channel. Returns false if the process has no channel. */
 static bool join_channel(struct task *task, struct task_struct *current, struct pt_regs *registers)
 {
     const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -196,7 +197,7 @@ static bool join_channel(struct task *task, struct task_struct *current, struct 
     return true;
 }
 
-/* For a process that is skipped and has no visit, each call costs only two lookups. */
+/* If a process is skipped and the hook is not visiting it, each call costs only two lookups. */
 static struct task *begin_task(struct task_struct *current, struct pt_regs *registers)
 {
     const __u64 id = bpf_get_current_pid_tgid();
@@ -207,7 +208,8 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
         return 0;
     struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task) {
-        /* The thread was interrupted while the kernel was changing its storage, or there is no memory. */
+        /* Either the thread was interrupted while the kernel was changing its storage, or there is no memory
+         * left. */
         __u64 now = bpf_ktime_get_ns();
         if (channel && *channel < CT_PROBE_PROCESSES)
             lose(*channel, function_of(bpf_get_attach_cookie(registers)), 0);
@@ -239,9 +241,9 @@ static bool read_visit(struct ct_probe_visit_state *state)
 
 enum whose { CT_HOOKS, CT_OURS, CT_IN_DOUBT };
 
-/* Returns whether the hook or the probe records the call that is now returning. The hook writes a call's
- * record before the call returns, and takes a lane for it. If the hook has left since the call began, it may
- * already have written the record. In that case, the writer decides. */
+/* Returns whether the hook or the probe records the call that is now returning. The hook takes a lane for the
+ * thread, and writes the record before the call returns. If the hook has left the process during the call, it
+ * may already have written the record. In that case, the writer decides. */
 static enum whose whose_call(const struct frame *frame)
 {
     struct ct_probe_visit_state state;
@@ -288,7 +290,7 @@ static const struct ct_probe_shape *shape_of(__u32 function)
     return &shapes[function % CT_PROBE_FUNCTIONS];
 }
 
-/* Handles an entry. Returns whether the return must be probed, too. */
+/* Handles the entry into a function. Returns whether the function's return must be probed, too. */
 static bool enter(struct pt_regs *registers)
 {
     struct task_struct *current = bpf_get_current_task_btf();
@@ -305,8 +307,8 @@ static bool enter(struct pt_regs *registers)
     __u32 depth = task->depth;
     if (depth > 0 && depth <= CT_PROBE_OPEN) {
         const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
-        /* If two paths lead to a function's file, the function may have two probes. One of them must be
-         * ignored. */
+        /* A function may have two probes, because its file can be reached by two paths. The second probe must
+         * be ignored. */
         if (top->sp == sp && top->function == function_of(cookie) && top->links != links_of(cookie))
             return false;
     }
@@ -332,8 +334,8 @@ static bool enter(struct pt_regs *registers)
     return true;
 }
 
-/* Reads memory that the arguments point to. The verifier needs two bounds: `place` is a mask for a read's
- * position in the record, and `most` is the maximum length. */
+/* Reads memory that the arguments point to. The verifier needs two bounds: `place` is a mask for the position
+ * in the record, and `most` is the maximum length of a read. */
 static __always_inline void read_memory(struct ct_probe_values *values, const struct ct_probe_shape *shape,
                                         __u32 place, __u32 most)
 {
@@ -361,7 +363,7 @@ static __always_inline void fill_call(struct ct_probe_record *record, const stru
     record->end = bpf_ktime_get_ns();
 }
 
-/* A program can reserve only constant sizes, so each kind of shape needs a separate call. */
+/* A BPF program can only reserve records of a constant size, so each kind of shape needs a separate call. */
 #define WRITE(bytes, rest)                                                                                   \
     {                                                                                                        \
         struct ct_probe_values *values = bpf_ringbuf_reserve(ring, bytes, 0);                                \
@@ -374,7 +376,7 @@ static __always_inline void fill_call(struct ct_probe_record *record, const stru
     }
 #define COPY_ARGUMENTS() __builtin_memcpy(values->argument, frame->argument, sizeof(values->argument))
 
-/* Writes the record of a call. Returns false if the ring had no room. */
+/* Writes the record of a call. Returns false if there is no room in the ring. */
 static bool write_call(void *ring, const struct task *task, const struct frame *frame, __u32 depth,
                        struct pt_regs *registers)
 {
@@ -398,7 +400,7 @@ static bool write_call(void *ring, const struct task *task, const struct frame *
     }
 }
 
-/* Handles a return. `is_entered` is true if the probe has certainly seen the entry. */
+/* Handles the return from a function. `is_entered` is true if the probe is known to have seen the entry. */
 static void leave(struct pt_regs *registers, bool is_entered)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -416,9 +418,9 @@ static void leave(struct pt_regs *registers, bool is_entered)
         drop_frames(depth);
     const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
     if (depth == 0 || frame->sp != sp) {
-        /* The thread had too many open calls, the entry was not seen, or the return was already handled. It
-         * is also possible that a call on a stack at a higher address, such as a signal handler's, dropped
-         * the frame. */
+        /* Either the thread had too many open calls, or the entry was not seen, or the return has already
+         * been handled. It is also possible that the frame was dropped by a call on a stack at a higher
+         * address, such as the stack of a signal handler. */
         if (is_entered || depth == CT_PROBE_OPEN)
             lose(task->channel, function_of(bpf_get_attach_cookie(registers)), 0);
         return;
@@ -436,8 +438,8 @@ static void leave(struct pt_regs *registers, bool is_entered)
 }
 
 /* At a return, the instruction pointer is not at the function, but at the place where the caller continues.
- * The kernel's own function for this check has a different prototype in later kernels, so libbpf would refuse
- * to load the programs. */
+ * The kernel has a function for this check, but its prototype differs between versions, so libbpf would
+ * refuse to load the programs. */
 static bool is_at_entry(struct pt_regs *registers)
 {
     return PT_REGS_IP(registers) == bpf_get_func_ip(registers);
@@ -468,8 +470,8 @@ int call_leave(struct pt_regs *registers)
 
 /* ---- the ends of threads and programs ---- */
 
-/* For each channel, how its process has ended (CT_PROBE_ENDED). A record could be lost, because the ring may
- * be full. */
+/* For each channel, how its process has ended (CT_PROBE_ENDED). It is stored here because the ring may be
+ * full. */
 __u32 ends[CT_PROBE_PROCESSES];
 
 static void end_thread(struct task *task)
@@ -488,7 +490,7 @@ static void end_thread(struct task *task)
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     if (ring)
         announce_end(ring, task->tid);
-    /* If the thread was killed inside a call, its entry stays, since it shows the call. */
+    /* If the thread was killed inside a call, its entry in the map is kept, because it shows the call. */
     if (thread)
         thread->depth = depth;
     if (thread && depth == 0)
@@ -497,7 +499,7 @@ static void end_thread(struct task *task)
     task->has_ended = true;
 }
 
-/* The writer of a companion has a lane for each thread with events. */
+/* Announces the thread's end to the companion's writer, which has a lane for each thread with events. */
 static void end_in_companion(__u32 channel)
 {
     void *ring = bpf_map_lookup_elem(&rings, &channel);
@@ -521,7 +523,7 @@ int thread_exit(void *context)
     const struct ct_probe_companion *companion = companion_of_current();
     if (companion)
         end_in_companion(companion->channel);
-    /* This was the process's last thread, so the kernel may reuse the process id. */
+    /* The process's last thread is ending, so the kernel may reuse the process id. */
     if (BPF_CORE_READ(current, signal, live.counter) == 0) {
         const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
         __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);

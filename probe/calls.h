@@ -28,20 +28,21 @@ enum ct_probe_kind {
     CT_PROBE_CALL = 0,   /* a call has returned */
     CT_PROBE_THREAD = 1, /* a thread is about to make its first call; `name` */
     CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows unless it is announced again */
-    /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If it has, the lane's
+    /* The hook may have recorded the thread's next call in the lane of `lane_tid`. If so, that lane's
      * position is now greater than `position`. */
     CT_PROBE_DOUBT = 3,
     CT_PROBE_HOOKED = 4, /* a call of a hook (hook_rule.h) */
     CT_PROBE_IOCTL = 5,  /* a request to the kernel driver has returned */
 };
 
-/* Events of the kernel, and requests to the kernel driver. They have function numbers that no driver function
- * uses. */
+/* Function numbers for kernel events and for requests to the kernel driver. No driver function uses these
+ * numbers. */
 enum ct_probe_event {
     CT_EVENT_BLOCKED = 0,   /* the thread slept */
     CT_EVENT_PREEMPTED = 1, /* it was runnable, but another thread had its processor */
     CT_EVENT_PAGE_FAULT = 2,
-    /* Requests, in the order of enum ct_ioctl_space. A request also has a code. */
+    /* Requests, in the order of enum ct_ioctl_space. The code in a request's record identifies the
+     * request. */
     CT_EVENT_ESCAPE = 3,
     CT_EVENT_CONTROL = 4,
     CT_EVENT_CLASS = 5,
@@ -58,9 +59,9 @@ enum ct_probe_event {
     CT_EVENT_COUNT
 };
 
-/* A record in a channel's ring. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after it
- * has reserved the record. Therefore, all records that are added after the ring's end has been read have an
- * `end` after that moment. */
+/* A record in a channel's ring. Times are nanoseconds of CLOCK_MONOTONIC. The BPF program reserves a record
+ * before it reads the clock for `end`. Therefore, if a reader notes where the ring ends now, every record
+ * added beyond that position has an `end` later than now. */
 struct ct_probe_record {
     uint32_t tid;      /* in the initial pid namespace */
     uint16_t function; /* of CT_PROBE_THREAD: the thread's index in the map of threads, CT_PROBE_THREADS for
@@ -103,7 +104,7 @@ enum ct_probe_shape_kind {
     CT_SHAPE_LARGE = 3,  /* the arguments, and CT_PROBE_LARGE_BYTES of that memory */
 };
 
-/* Describes memory that an argument points to, and that is read when the call has returned. */
+/* Describes memory that an argument points to. The memory is read when the call returns. */
 struct ct_probe_read {
     uint8_t argument; /* below CT_PROBE_ARGUMENTS */
     uint8_t is_text;  /* it ends at a NUL */
@@ -112,7 +113,7 @@ struct ct_probe_read {
     uint16_t at; /* the place in the record's memory: CT_PROBE_LARGE_BYTES - CT_PROBE_READ_BYTES at most */
 };
 
-/* The arguments that a function's decoder reads. */
+/* Describes the arguments that a function's decoder reads. */
 struct ct_probe_shape {
     uint8_t kind;        /* enum ct_probe_shape_kind */
     uint8_t stack_words; /* CT_PROBE_STACK at most */
@@ -122,7 +123,7 @@ struct ct_probe_shape {
     struct ct_probe_read read[CT_PROBE_READS];
 };
 
-/* A call's record with values. Only the shapes SMALL and LARGE have `memory`. */
+/* The record of a call with arguments. Only the records of the shapes SMALL and LARGE have `memory`. */
 struct ct_probe_values {
     struct ct_probe_record record;
     uint64_t argument[CT_PROBE_ARGUMENTS];
@@ -135,14 +136,15 @@ enum {
 
 /* ---- requests to the kernel driver ---- */
 
-/* A record of a request. The function is CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
+/* The record of a request, whose function is in the range from CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
 struct ct_probe_ioctl {
     struct ct_probe_record record;
     uint32_t code;         /* the request's number in its space (ioctl_layout.h) */
     uint32_t params_bytes; /* the size of its parameters; 0 if unknown */
 };
 
-/* The driver's device numbers in the kernel's form, with a minor of 20 bits. 0 if unknown. */
+/* The driver's device numbers in the kernel's internal form, with a minor number of 20 bits. Unknown device
+ * numbers are 0. */
 enum {
     CT_DEVICE_MINOR_BITS = 20,
     CT_DEVICE_FOLDER_BYTES = 112, /* of the folder's path, with the slash at its end */
@@ -170,15 +172,16 @@ struct ct_probe_thread {
     struct ct_probe_open open[CT_PROBE_OPEN];
 };
 
-/* An entry in the channel's map of lost calls. It counts the calls to a function that were lost or skipped on
- * request, but not reported by the writer yet. */
+/* An entry in the channel's map of lost calls. It counts the calls to a function that were lost or
+ * deliberately skipped, and that the writer has not reported yet. */
 struct ct_probe_lost {
     uint64_t calls;
     uint64_t ns; /* the sum of their durations */
     uint64_t skipped, skipped_ns;
 };
 
-/* How a channel's process has ended: its wait status with this bit, or 0 if the process has not ended. */
+/* How a channel's process has ended: its wait status with this bit set, or 0 if the process is still
+ * running. */
 enum { CT_PROBE_ENDED = 1 << 30 };
 
 /* A process whose hook the probe accompanies. */

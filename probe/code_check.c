@@ -18,8 +18,8 @@ struct comparison {
     bool maps_it, differs;
 };
 
-/* Ignores another probe's breakpoint, since an instruction may have several probes, which the kernel
- * counts. */
+/* Returns whether the instruction in memory differs from the instruction in the file. A breakpoint set by
+ * another probe is not a difference, since the kernel permits several probes on one instruction. */
 static bool differs_at(const struct comparison *comparison, uint64_t address, uint64_t offset)
 {
     enum { LONGEST_INSTRUCTION = 15, BREAKPOINT = 0xcc };
@@ -44,7 +44,8 @@ static void compare(const struct ct_mapped_range *range, void *data)
     }
 }
 
-/* After any other error, the process's code cannot be compared, and probes might crash the process. */
+/* Returns whether the error means that the process has ended. After any other error, the process's code
+ * cannot be compared, and probes might crash the process. */
 static bool has_ended(int error)
 {
     return error == -ENOENT || error == -ESRCH;
@@ -77,7 +78,7 @@ static int check_process(struct ct_code_check *check, struct comparison *compari
     return comparison->differs ? -ETXTBSY : 0;
 }
 
-/* Runs without a lock, since only processes that map the file are locked. */
+/* Takes no lock on the process, since only processes that map the file are locked. */
 static bool maps_file(const struct ct_mapped_driver *file, pid_t pid)
 {
     struct ct_mapped_drivers images;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Returns whether the file of that name in the folder is the segment, and belongs to the session. */
+/* Returns whether the file called `name` in the folder is the given segment, and belongs to the session. */
 static bool is_segment(const struct ct_mapped_segment *segment, DIR *files, const char *name,
                        const char *session, uid_t *uid)
 {
@@ -26,8 +26,8 @@ static bool is_segment(const struct ct_mapped_segment *segment, DIR *files, cons
     return true;
 }
 
-/* Finds the segment's name, because a mapping may show another one. The segment of a container is not in the
- * folder. */
+/* Finds the owner of the segment's file. The file is searched for in the folder, because the name shown for
+ * the mapping may be wrong. A container's segment is not in the folder. */
 static bool find_owner(const struct ct_mapped_segment *segment, const char *dir, const char *session,
                        uid_t *uid)
 {
@@ -40,7 +40,8 @@ static bool find_owner(const struct ct_mapped_segment *segment, const char *dir,
     return is_found;
 }
 
-/* Returns whether the segment has the numbers of the process that the probe sees. */
+/* Returns whether the segment names the same pid, pid namespace and start time as the probe sees for the
+ * process. */
 static bool is_same_process(const struct ct_mapped_segment *segment, pid_t pid)
 {
     struct ct_program own;

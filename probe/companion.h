@@ -1,5 +1,5 @@
-/* Companions: the probe accompanies the hook of a process, and records only events of the kernel and hooks.
- * The hook records the calls. Both write a segment of the same process, in the same session. */
+/* Companions: in a process whose driver calls the hook records, the probe records only kernel events and the
+ * hooks of a table. The hook and the probe each write a segment for the process, in the same session. */
 #ifndef CT_PROBE_COMPANION_H
 #define CT_PROBE_COMPANION_H
 
@@ -18,7 +18,7 @@ struct ct_companion {
 };
 
 /* Returns whether the probe can accompany the hook, and sets *companion. The hook's segment must be a file of
- * the session in the folder `dir`. The process must have the same namespaces of pids and time as the probe.
+ * the session in the folder `dir`. The process must be in the same pid and time namespaces as the probe.
  */
 bool ct_companion_find(struct ct_companion *companion, const struct ct_mapped_drivers *images, pid_t pid,
                        const char *dir, const char *session);

@@ -1,21 +1,21 @@
-/* System calls that open, map and close the device files of NVIDIA's kernel driver. They are functions of the
- * layer `kernel` with fields (functions.c). The hook does not record them, so the probe also records them in
- * processes that have the hook.
+/* System calls that open, map and close the device files of NVIDIA's kernel driver. They are recorded as
+ * functions with fields in the `kernel` layer (functions.c). The hook does not record these system calls, so
+ * the probe also records them in processes that have the hook.
  *
- * The tracepoints run for every process. The process is compared first, and then the file. */
+ * The tracepoints fire for every process. The programs check the process first, and then the file. */
 #include "devices.bpf.h"
 
 #include "hook_rule.h"
 #include "ioctl_layout.h"
 
-/* The record of the sys_enter_… tracepoints, as described in their `format` files. A program may read only
- * the arguments that its system call has. */
+/* The record of the sys_enter_… tracepoints, as described in their `format` files. A BPF program may only
+ * read as many arguments as its system call has. */
 struct entry_record {
     __u64 common[2];
     __u64 argument[6];
 };
 
-/* Places in a call's frame. */
+/* The index of each value in a frame's `argument` array. */
 enum {
     NAME = 0, /* of the device file */
     PATH = 0, /* of openat(): the address of the path */
@@ -46,8 +46,8 @@ static void read_name(char *name, const struct file *file)
 
 enum verdict { NO, YES, UNKNOWN };
 
-/* Returns whether the path names a device file of the driver. The answer is unknown if the path is not in
- * memory, since BPF programs cannot wait for it. */
+/* Returns whether the path names a device file of the driver. The answer is unknown if the path has been
+ * paged out, since BPF programs cannot wait for memory. */
 static enum verdict is_drivers_path(__u64 address)
 {
     static const char nvidia[] = "nvidia";
@@ -77,7 +77,7 @@ static enum verdict is_drivers_path(__u64 address)
 
 /* ---- entries ---- */
 
-/* Adds a frame for the call. Returns NULL if the call is not recorded. */
+/* Adds a frame for the system call. Returns NULL if the call is not recorded. */
 static struct frame *enter(__u32 function, struct task **task, __u32 *depth)
 {
     __u32 base = 0;
@@ -88,7 +88,7 @@ static struct frame *enter(__u32 function, struct task **task, __u32 *depth)
     return add_kernel_frame(*task, function, base, *depth);
 }
 
-/* Begins a call on a file, if the file is the driver's. */
+/* Begins a system call on a file descriptor, if its file is a device of the driver. */
 static void enter_on(__u32 function, __u64 fd, __u64 bytes)
 {
     struct task *task;
@@ -139,7 +139,7 @@ int openat_enter(const struct entry_record *entry)
 
 /* ---- returns ---- */
 
-/* Ends the call's frame. Returns NULL if the call has none. */
+/* Removes the frame of the returning system call and returns it, or returns NULL if there is none. */
 static struct frame *leave(__u32 function, struct task **task, __u32 *depth)
 {
     *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -152,7 +152,7 @@ static struct frame *leave(__u32 function, struct task **task, __u32 *depth)
     return (*task)->channel < CT_PROBE_PROCESSES ? &(*task)->frame[*depth % CT_PROBE_OPEN] : 0;
 }
 
-/* Writes the record of the call, whose frame has the name of the device file. */
+/* Writes the record of the call. The frame contains the name of the device file. */
 static void write_call(const struct task *task, const struct frame *frame, __u32 depth, __s64 result)
 {
     __u32 channel = task->channel;
@@ -201,8 +201,8 @@ int mmap_leave(const struct exit_record *exit)
     return 0;
 }
 
-/* The descriptor shows whether the file that was opened is a device of the driver. If there is none, the path
- * decides. */
+/* The returned descriptor shows whether the opened file is a device of the driver. If the call failed, the
+ * path is checked instead. */
 SEC("tracepoint")
 int openat_leave(const struct exit_record *exit)
 {

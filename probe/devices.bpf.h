@@ -1,5 +1,5 @@
-/* The files of system calls, and the results of system calls, for the BPF programs of the kernel driver's
- * devices. */
+/* Finds the files that system calls use, and reads the results of system calls, for the BPF programs that
+ * record calls on the kernel driver's devices. */
 #ifndef CT_PROBE_DEVICES_BPF_H
 #define CT_PROBE_DEVICES_BPF_H
 
@@ -19,7 +19,7 @@ static inline const struct file *file_of(__u64 fd)
     return bpf_probe_read_kernel(&file, sizeof(file), place) == 0 ? file : 0;
 }
 
-/* Returns the device's number, or 0 if the file is NULL, or not of a character device. */
+/* Returns the device number of the file, or 0 if the file is NULL or not a character device. */
 static inline __u32 device_of(const struct file *file)
 {
     enum {
@@ -38,8 +38,8 @@ struct exit_record {
     __s64 result;
 };
 
-/* Returns the negative errno of a system call that has failed. A signal may have interrupted the call. The
- * program then gets EINTR, or the kernel repeats the call after the handler. */
+/* Returns the negative errno of a failed system call. If a signal interrupted the call, returns -EINTR, even
+ * if the kernel will repeat the call after the signal handler. */
 static inline __s32 error_of(__s64 result)
 {
     enum {

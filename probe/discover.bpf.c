@@ -1,5 +1,5 @@
-/* Counts the calls of functions in modules of the kernel, by the threads of one program and of its children.
- * It has no probes of returns. The stack pointer shows which calls have returned. */
+/* Counts calls to functions in kernel modules that are made by the threads of one program and its children.
+ * Returns are not probed: the stack pointer shows which calls have returned. */
 #include "kernel.h"
 
 #include "discovered.h"
@@ -18,8 +18,8 @@ struct frame {
     __u64 caller; /* the return address, which is at `sp` until the call has returned */
 };
 
-/* The registers of a thread when it entered the kernel. A later system call or page fault has
- * other registers, except in a loop. */
+/* The registers of a thread when it entered the kernel. A later system call or page fault enters the kernel
+ * with different registers, unless the program runs in a loop. */
 struct entry {
     __u64 ip, sp, number, argument[3];
 };
@@ -38,7 +38,7 @@ struct {
     __type(value, struct thread);
 } threads SEC(".maps");
 
-/* By number of the function. The probe sets the number of entries. */
+/* Indexed by function number. The probe sets the number of entries before it loads the programs. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -46,7 +46,7 @@ struct {
     __type(value, struct ct_discovered);
 } discovered SEC(".maps");
 
-/* Threads that are not counted, because memory for them was missing. */
+/* The number of threads whose calls are not counted, because there was no memory for their state. */
 __u64 missed_threads;
 
 SEC("tp_btf/sched_process_fork")
@@ -65,7 +65,8 @@ static __u64 read_word(__u64 address)
     return word;
 }
 
-/* All calls have returned if the thread has entered the kernel since. */
+/* Drops all open calls if the thread has entered the kernel again since the last call, because they must have
+ * returned. */
 static void check_entry(struct thread *thread, struct task_struct *task)
 {
     struct pt_regs registers;
@@ -83,9 +84,9 @@ static void check_entry(struct thread *thread, struct task_struct *task)
     thread->entry = entry;
 }
 
-/* Returns the depth of a call at whose entry the stack pointer is `sp`. A call at or below `sp` has returned,
- * or has jumped to this function. Other calls have returned if later calls have overwritten their return
- * address. */
+/* Adds a frame for a call that begins at the stack pointer `sp`, and returns its depth. Open calls that began
+ * at or below `sp` have returned, or have jumped to this function. An open call above `sp` has returned if
+ * its return address has been overwritten. */
 static __u32 enter(struct thread *thread, __u64 sp)
 {
     __u32 depth = thread->depth;
@@ -108,7 +109,7 @@ static int count(__u64 sp, __u64 cookie)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
-    /* Interrupts have stacks of their own, and interrupt any thread. */
+    /* Interrupt handlers do not belong to the thread that they interrupt, and run on their own stacks. */
     if (!thread || sp - (__u64)task->stack >= STACK_BYTES)
         return 0;
     check_entry(thread, task);

@@ -123,7 +123,8 @@ static int find_functions(struct discovery *discovery)
     return CT_GO_ON;
 }
 
-/* Functions of the same name share a number, because a line of a table names all of them. */
+/* Functions with the same name share a number, because a single line in a table of hooks covers all of
+ * them. */
 static struct ct_count_place *number_functions(struct discovery *discovery)
 {
     struct ct_count_place *places = calloc(discovery->count, sizeof(*places));
@@ -175,8 +176,8 @@ static void pass_on(int number)
     errno = error;
 }
 
-/* Starts a process that executes the command as soon as a byte arrives. It ends without executing the command
- * if the descriptor is closed. Returns the descriptor, or -errno. */
+/* Starts a process that executes the command as soon as a byte is written to the returned descriptor. If the
+ * descriptor is closed first, the process exits without executing the command. Returns -errno on failure. */
 static int prepare(char **command, pid_t *pid)
 {
     int gate[2];
@@ -204,7 +205,8 @@ static int prepare(char **command, pid_t *pid)
     _exit(EXIT_FAILURE);
 }
 
-/* The terminal sends its signals to the command, too. Other signals are passed on. */
+/* The terminal sends SIGINT and SIGQUIT to the command as well, so they are ignored here. Other signals are
+ * passed on to it. */
 static void share_signals(pid_t pid)
 {
     command_pid = pid;
@@ -224,7 +226,7 @@ static int await(pid_t pid)
     return status;
 }
 
-/* Ends as the command did. */
+/* Returns the command's exit status, or kills this process with the signal that killed the command. */
 static int end_as(int status)
 {
     if (!WIFSIGNALED(status))
@@ -254,7 +256,8 @@ static int compare_calls(const void *a, const void *b)
     return compare_first(a, b);
 }
 
-/* Leaves one function of each name, if it was called, and sorts them. Returns the number of all calls. */
+/* Keeps one function for each function name that was called, and sorts these functions. Returns the total
+ * number of calls. */
 static uint64_t sort_called(struct discovery *discovery)
 {
     size_t called = 0, number = 0;
@@ -289,7 +292,8 @@ static void print_table(struct discovery *discovery)
     const size_t all = discovery->numbers;
     const uint64_t calls = sort_called(discovery), missed = ct_counts_missed(discovery->counts);
     FILE *table = discovery->table;
-    /* The old contents remain if the command cannot be followed. Devices and pipes have none. */
+    /* The old contents of the file are kept until now, in case the command cannot be followed. Devices and
+     * pipes cannot be truncated. */
     if (discovery->options->save && ftruncate(fileno(table), 0) != 0)
         errno = 0;
     fprintf(table, "# Functions of %s that were called: %zu of %zu; calls: %llu.\n",

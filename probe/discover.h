@@ -1,5 +1,5 @@
-/* Runs a command, and counts the functions of modules of the kernel that it and its children reach
- * (`cudatrace probe --discover`). The counts are printed as a table of hooks. */
+/* Runs a command, and counts how often the command and its children call each function of some kernel modules
+ * (`cudatrace probe --discover`). The functions are printed as a table of hooks. */
 #ifndef CT_PROBE_DISCOVER_H
 #define CT_PROBE_DISCOVER_H
 

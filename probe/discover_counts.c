@@ -53,7 +53,7 @@ static int attach_multi(struct ct_counts *counts, const struct ct_count_place *p
     return error;
 }
 
-/* Functions that the kernel refuses are left out. */
+/* Functions are left out if the kernel refuses to probe them. */
 static int attach_events(struct ct_counts *counts, const struct ct_count_place *place, size_t places,
                          size_t *refused)
 {

@@ -1,4 +1,4 @@
-/* Shared by discover.bpf.c and discover.c: the calls of one function of a module. */
+/* Shared by discover.bpf.c and discover.c: the counted calls to one function of a kernel module. */
 #ifndef CT_PROBE_DISCOVERED_H
 #define CT_PROBE_DISCOVERED_H
 

@@ -1,8 +1,9 @@
 /* DMA fences: a driver of a GPU or display promises that a fence will be signaled when some work is done. The
- * events are functions of the layer `kernel` with fields (functions.c).
+ * events are recorded as functions with fields in the `kernel` layer (functions.c).
  *
- * Threads of recorded processes make fences and wait for them. Any thread or interrupt may signal a fence, so
- * its signal is an event of the whole machine. A map contains the fences whose signal is awaited. */
+ * Threads of recorded processes create fences and wait for them. Any thread or interrupt may signal a fence,
+ * so the signal is recorded as an event of the whole machine. A map contains the fences that have not been
+ * signaled yet. */
 #include "tasks.bpf.h"
 
 #include "hook_rule.h"
@@ -20,8 +21,8 @@ struct {
 
 extern __u32 machine_channel;
 
-/* The record of the tracepoints: the members of include/trace/events/dma_fence.h. ct_fences_attach() compares
- * it with the kernel's. */
+/* The record of the tracepoints, as defined in include/trace/events/dma_fence.h. ct_fences_find() checks that
+ * the running kernel's record is the same. */
 struct fence_record {
     __u64 common;
     __u32 driver, timeline; /* where the texts are in the record (__data_loc) */
@@ -53,7 +54,8 @@ static void begin_event(struct ct_probe_hooked *hooked, const struct place *plac
     hooked->record.start = start ? start : hooked->record.end;
 }
 
-/* Writes an event whose fields are `named_fence` (functions.c). Returns whether there was room. */
+/* Writes an event whose fields are `named_fence` (functions.c). Returns false if there is no room in the
+ * ring. */
 static bool write_named(const struct place *place, const struct fence_record *from, __u64 start)
 {
     __u32 channel = place->channel;
@@ -76,7 +78,7 @@ static bool write_named(const struct place *place, const struct fence_record *fr
 
 /* ---- from the start to the signal ---- */
 
-/* If the map has no room, the signal would be missed, so the fence is lost. */
+/* If the map is full, the fence's signal would be missed, so the fence counts as lost. */
 static void begin_fence(const struct fence_record *record, __u32 function)
 {
     __u32 base = 0;
@@ -106,7 +108,7 @@ int fence_emit(const struct fence_record *record)
     return 0;
 }
 
-/* Returns whether the fence was in the map. */
+/* Removes the fence from the map. Returns false if the map does not contain it. */
 static bool forget(const struct dma_fence *fence, struct fence_key *key)
 {
     key->context = (__u32)fence->context;
@@ -114,8 +116,8 @@ static bool forget(const struct dma_fence *fence, struct fence_key *key)
     return bpf_map_lookup_elem(&fences, key) && bpf_map_delete_elem(&fences, key) == 0;
 }
 
-/* Not a perf event, because the kernel skips those in an interrupt of another BPF program
- * (trace_call_bpf() in kernel/trace/bpf_trace.c). */
+/* This program is not attached as a perf event, because the kernel skips perf events in an interrupt of
+ * another BPF program (trace_call_bpf() in kernel/trace/bpf_trace.c). */
 SEC("tp_btf/dma_fence_signaled")
 int BPF_PROG(fence_signaled, struct dma_fence *fence)
 {
@@ -139,7 +141,7 @@ int BPF_PROG(fence_signaled, struct dma_fence *fence)
     return 0;
 }
 
-/* A fence may be freed without a signal. */
+/* A fence may be freed without having been signaled. */
 SEC("tp_btf/dma_fence_destroy")
 int BPF_PROG(fence_destroy, struct dma_fence *fence)
 {

@@ -18,7 +18,7 @@ static void refuse(const char *point, const char *why)
     fprintf(stderr, "probe: fences are not recorded: the tracepoint dma_fence:%s: %s\n", point, why);
 }
 
-/* Returns whether the tracepoint's record is as struct fence_record describes it (fences.bpf.c). */
+/* Returns whether the tracepoint's record has the layout of struct fence_record (fences.bpf.c). */
 static bool has_layout(int tracefs, const char *point)
 {
     static const char *const members[] = { " driver;\toffset:8;\tsize:4;", " timeline;\toffset:12;\tsize:4;",

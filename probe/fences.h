@@ -1,4 +1,5 @@
-/* DMA fences (--kernel): attaches the BPF programs (fences.bpf.c) to the tracepoints of the group dma_fence.
+/* DMA fences (--kernel): attaches the BPF programs (fences.bpf.c) to the tracepoints in the group
+ * `dma_fence`.
  */
 #ifndef CT_PROBE_FENCES_H
 #define CT_PROBE_FENCES_H
@@ -13,11 +14,11 @@ struct ct_fences {
     struct bpf_link *link[CT_FENCE_POINTS];
 };
 
-/* Finds the tracepoints. Returns whether the kernel has them. If not, prints the reason. `tracefs` is a
- * descriptor or -errno (ct_tracefs_open()). */
+/* Finds the tracepoints. Returns false if the kernel does not have them, and prints the reason. `tracefs` is
+ * the result of ct_tracefs_open(): a descriptor or -errno. */
 bool ct_fences_find(struct ct_fences *fences, int tracefs);
-/* Attaches the programs, which must be loaded. Requires CAP_PERFMON. Prints an error. Events are recorded as
- * soon as a process is recorded, so the channel for events of the machine must be set. */
+/* Attaches the programs, which must already be loaded. Requires CAP_PERFMON. Prints any error. Recording
+ * begins with the first recorded process, so the channel for events of the machine must already be set. */
 void ct_fences_attach(struct ct_fences *fences, struct ct_programs *programs);
 void ct_fences_detach(struct ct_fences *fences);
 

@@ -11,7 +11,7 @@ bool ct_functions_is_known(const char *name)
     return ct_row_of_driver(name) != CT_ROWS_ALL;
 }
 
-/* The fields of events of fences, in the order of the values in their records (fences.bpf.c). Views depend on
+/* The fields of fence events, in the order of the values in their records (fences.bpf.c). SQL views depend on
  * this order. */
 #define FENCE_KEY                                                                                            \
     { .name = "context", .type = CT_FIELD_UNSIGNED },                                                        \
@@ -25,7 +25,8 @@ static const struct ct_function_field named_fence[] = {
 };
 static const struct ct_function_field fence[] = { FENCE_KEY };
 
-/* The same for system calls on device files (device_files.bpf.c). */
+/* The fields of system calls on device files, in the order of the values in their records
+ * (device_files.bpf.c). */
 static const struct ct_function_field device[] = {
     { .name = "device", .type = CT_FIELD_TEXT, .text = 0 },
     { .name = "bytes", .type = CT_FIELD_UNSIGNED },

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* A field of the calls that a hook records. */
+/* A field in the records of a hook or of a kernel event. */
 struct ct_function_field {
     char name[CT_FIELD_NAME_MAX + 1];
     uint8_t type; /* enum ct_field_type */
@@ -27,17 +27,17 @@ struct ct_function_entry {
     struct ct_function_field field[CT_FIELDS_MAX];
 };
 
-/* Memory that the probe and its writers share. An entry is complete before a record can refer to it, and
- * never changes. */
+/* Memory that the probe shares with its writers. An entry is complete before any record refers to it, and
+ * never changes afterwards. */
 struct ct_function_table {
     uint32_t count;
-    /* For each channel, 1 until its process has a segment. The value is set before the notice of a new
-     * process is consumed, or before a process that the kernel has not found receives the channel. If all
-     * notices have been consumed, and all values are 0 after that, every process that has made a call has a
-     * segment. */
+    /* For each channel, 1 until its process has a segment. The value is set before the BPF programs' notice
+     * of a new process is consumed, or before the probe assigns the channel to a process that it has found
+     * itself. If all notices have been consumed, and then all values are 0, every process that has made a
+     * call has a segment. */
     uint8_t arriving[CT_PROBE_PROCESSES];
-    /* For each channel, the function number plus 1 of the call that the writer has taken from the ring, but
-     * not written yet. If the writer is killed, its replacement counts this call as lost. */
+    /* For each channel, the call that the writer has taken from the ring but not written yet, as its function
+     * number plus 1. If the writer is killed, its replacement counts this call as lost. */
     uint32_t in_flight[CT_PROBE_PROCESSES];
     const struct ct_probe_shape *shapes; /* by row */
     struct ct_function_entry entry[CT_PROBE_FUNCTIONS];
@@ -53,8 +53,8 @@ const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *
 /* Returns the number of a driver function, after adding it to the table if necessary. Returns
  * CT_PROBE_FUNCTIONS if the table is full. */
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name);
-/* Adds a hook, which may have the same name as an earlier one. Returns its number, or CT_PROBE_FUNCTIONS if
- * the table is full. */
+/* Adds a hook, whose name need not be unique. Returns its number, or CT_PROBE_FUNCTIONS if the table is
+ * full. */
 uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name,
                                const struct ct_function_field *field, uint32_t fields);
 

@@ -16,8 +16,8 @@ enum { WHY_BYTES = 512 };
 
 /* ---- functions in the kernel ---- */
 
-/* The compiler adds suffixes to functions that it has changed. A part of a function (.part, .cold) is not the
- * function. */
+/* The compiler adds suffixes to the names of functions that it has changed. If it has split off a part of a
+ * function (.part, .cold), that part must not be mistaken for the function. */
 size_t ct_hook_function_length(const char *symbol)
 {
     static const char *const changes[] = { ".isra.", ".constprop." };
@@ -80,7 +80,7 @@ static bool find_in_kernel(struct ct_hook_entry *hook, char why[WHY_BYTES])
 
 uint64_t ct_hook_find_trampoline(void)
 {
-    /* The names since Linux 5.18, since Linux 5.16, and in older versions. */
+    /* The trampoline's names since Linux 5.18, since Linux 5.16, and in older versions. */
     static const char *const names[] = { "arch_rethook_trampoline", "__kretprobe_trampoline",
                                          "kretprobe_trampoline" };
     char line[512], symbol[256];
@@ -112,7 +112,7 @@ static void compare(const char *name, uint64_t offset, void *data)
     search->is_found = true;
 }
 
-/* A probe of a function's return replaces the return address. */
+/* To probe a function's return, the kernel replaces the return address on the stack. */
 bool ct_hook_keeps_return_address(const char *name)
 {
     static const char *const names[] = { "setjmp",       "_setjmp",    "sigsetjmp",
@@ -124,7 +124,8 @@ bool ct_hook_keeps_return_address(const char *name)
     return i < sizeof(names) / sizeof(names[0]);
 }
 
-/* The unwinder does not know the return address that a probe has put in place, and ends the program. */
+/* If the return address on the stack has been replaced by a probe, the C++ unwinder does not recognize it,
+ * and terminates the program. */
 bool ct_hook_may_throw(const struct ct_elf *elf, const char *symbol)
 {
     bool is_cpp = strncmp(symbol, "_Z", 2) == 0;
@@ -218,7 +219,7 @@ bool ct_hook_read_record_field(char *line, struct ct_hook_record_field *field)
     return true;
 }
 
-/* Sets the source from the tracepoint's field of that name. */
+/* Sets the source from the field called `wanted` in the tracepoint's record. */
 static bool find_field(FILE *format, const char *wanted, struct ct_hook_source *source, char why[WHY_BYTES])
 {
     char line[1024], known[256] = "";
@@ -301,8 +302,8 @@ static bool find(struct ct_hook_entry *hook, int tracefs, char why[WHY_BYTES])
     return false;
 }
 
-/* Returns whether both hooks have the same target. The kernel attaches a program to a tracepoint only once,
- * and there is another program for the scope `in machine`. */
+/* Returns whether both hooks have the same target. The kernel attaches a BPF program to a tracepoint only
+ * once. Hooks with the scope `in machine` use a program of their own. */
 static bool has_same_target(const struct ct_hook_entry *a, const struct ct_hook_entry *b)
 {
     if (a->kind != b->kind)

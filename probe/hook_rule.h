@@ -1,4 +1,4 @@
-/* The rule of a hook, as shared by the BPF programs and the probe. Each hook is defined by a line of a table
+/* The rule of a hook, which the probe shares with the BPF programs. Each hook is defined by a line of a table
  * (hook_table.h). */
 #ifndef CT_PROBE_HOOK_RULE_H
 #define CT_PROBE_HOOK_RULE_H
@@ -31,7 +31,7 @@ enum ct_hook_form {
     CT_FORM_TASK = 4,     /* the name of the thread that runs; the origin has no meaning */
 };
 
-/* Describes where a value is read. */
+/* Describes where a value is read from. */
 struct ct_hook_source {
     uint8_t origin; /* enum ct_hook_origin */
     uint8_t form;   /* enum ct_hook_form */
@@ -84,7 +84,7 @@ struct ct_hook_rule {
     struct ct_hook_condition condition[CT_HOOK_CONDITIONS];
 };
 
-/* The record of a call that a hook records. Bit `i` of `record.read` is set if field `i` was read. */
+/* The record of a call to a hooked function. Bit `i` of `record.read` is set if field `i` was read. */
 struct ct_probe_hooked {
     struct ct_probe_record record;
     uint64_t value[CT_HOOK_FIELDS];               /* of a text: its length, with the NUL */

@@ -11,8 +11,8 @@ static const char *type_of(const struct ct_hook_source *source)
     return types[source->is_signed != 0][source->bytes % 9];
 }
 
-/* True if the hook's calls are printed at once. Otherwise, maps keep a call's time and arguments until it
- * returns. */
+/* Returns whether the script prints a call immediately. Otherwise, it keeps the call's time and arguments in
+ * maps until the call returns. */
 static bool is_instant(const struct ct_hook_entry *hook)
 {
     return hook->kind == CT_HOOK_TRACEPOINT || hook->rule.is_entry;
@@ -107,7 +107,7 @@ static void print_output(const struct ct_hook_entry *hook)
     puts(");");
 }
 
-/* Returns a mask of the arguments that the sources need. */
+/* Returns a bit mask of the arguments that the sources use. */
 static uint32_t arguments_of(const struct ct_hook_rule *rule)
 {
     uint32_t bits = 0;
@@ -120,7 +120,7 @@ static uint32_t arguments_of(const struct ct_hook_rule *rule)
     return bits;
 }
 
-/* Prints the probe at the entry, which keeps the time and the arguments until the return. */
+/* Prints the probe at the function's entry, which stores the time and the arguments until the return. */
 static void print_entry(const struct ct_hook_entry *hook, const char *target)
 {
     const uint32_t arguments = arguments_of(&hook->rule);

@@ -4,7 +4,7 @@
 
 #include "hook_table.h"
 
-/* Prints the hooks whose targets were found (ct_hook_find_all()). */
+/* Prints the hooks whose targets ct_hook_find_all() has found. */
 void ct_hook_script_print(const struct ct_hook_table *table);
 
 #endif

@@ -20,19 +20,19 @@ struct ct_hook_segment {
 };
 #define CT_HOOK_SEGMENT_NONE ((struct ct_hook_segment){ .fd = -1 })
 
-/* Opens the segment at the path, and closes the previous one. Does nothing if both are the same file, or if
- * the path cannot be opened. */
+/* Opens the segment at the path, and closes the segment that was open before. Does nothing if the same file
+ * is already open, or if the path cannot be opened. */
 void ct_hook_segment_open(struct ct_hook_segment *segment, const char *path);
 /* Frees what the segment owns. */
 void ct_hook_segment_close(struct ct_hook_segment *segment);
 
-/* Returns whether the hook holds the segment, in which case the process can have no other segment. If the
- * hook no longer holds it, copies the positions of the lanes, which are then final, and closes the file. An
- * open descriptor would keep the memory of a removed segment in use. */
+/* Returns whether the hook still holds the segment. Until the hook releases it, the process cannot have
+ * another segment. After that, copies the final positions of the lanes and closes the file, since an open
+ * descriptor would keep the memory of a removed segment in use. */
 bool ct_hook_segment_is_held(struct ct_hook_segment *segment);
 
-/* Returns whether the thread's lane has passed the position, in a segment that is no longer held. Returns
- * false if the segment contains no lane of the thread. */
+/* Returns whether the position of the thread's lane was higher than `position` when the hook released the
+ * segment. Returns false if the segment contains no lane of the thread. */
 bool ct_hook_segment_passed(const struct ct_hook_segment *segment, uint32_t tid, uint64_t position);
 
 #endif

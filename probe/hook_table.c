@@ -50,8 +50,8 @@ static char *next_word(struct reader *reader)
 
 /* ---- numbers and names ---- */
 
-/* Reads a decimal or hexadecimal number in C notation, with a sign if `is_signed`. For durations, a unit may
- * follow. */
+/* Reads a decimal or hexadecimal number in C notation. The number can have a sign if `is_signed` is true, and
+ * a duration can have a unit. */
 static bool read_number(const char *text, bool is_signed, bool is_duration, uint64_t *number)
 {
     static const struct {
@@ -109,7 +109,7 @@ static bool read_type(struct reader *reader, const char *type, struct ct_hook_so
     return reject(reader, "unknown type '%s': expected u8, u16, u32, u64, s8, s16, s32, s64 or str", type);
 }
 
-/* Reads the number of an argument, and the offset in the memory that it points to. */
+/* Reads the number of an argument, and an offset into the memory that the argument points to. */
 static bool read_argument(struct reader *reader, const char *text, struct ct_hook_source *source)
 {
     char *end;
@@ -128,7 +128,7 @@ static bool read_argument(struct reader *reader, const char *text, struct ct_hoo
     return true;
 }
 
-/* Reads a source of a function: "arg1+16:u32". */
+/* Reads a source of a function, such as "arg1+16:u32". */
 static bool read_value(struct reader *reader, char *text, struct ct_hook_source *source)
 {
     char *type = strchr(text, ':');
@@ -152,7 +152,7 @@ static bool read_value(struct reader *reader, char *text, struct ct_hook_source 
     return !type || read_type(reader, type, source);
 }
 
-/* Reads a source of the hook. For tracepoints, only stores the name in *place. */
+/* Reads a source of the hook. For a tracepoint, only stores the name of the field in *place. */
 static bool read_source(struct reader *reader, const struct ct_hook_entry *hook, char *text,
                         struct ct_hook_source *source, char **place)
 {
@@ -308,7 +308,7 @@ static bool read_scope(struct reader *reader, struct ct_hook_entry *hook)
     return reject(reader, "expected 'in calls', 'in processes' or 'in machine'");
 }
 
-/* Adds the fields that identify the thread, which may be any thread of the machine. */
+/* Adds fields that identify the thread, since the event may occur in any thread of the machine. */
 static bool add_task_fields(struct reader *reader, struct ct_hook_entry *hook)
 {
     static const struct {
@@ -383,7 +383,7 @@ static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
     return good && (hook->rule.scope != CT_SCOPE_MACHINE || add_task_fields(reader, hook));
 }
 
-/* Returns the number of stack words that the sources need. */
+/* Returns how many words of the stack must be stored for the sources. */
 static uint8_t stack_words(const struct ct_hook_rule *rule)
 {
     uint8_t most = 0;
@@ -408,7 +408,7 @@ void ct_hook_entry_free(struct ct_hook_entry *hook)
     *hook = (struct ct_hook_entry){ 0 };
 }
 
-/* Reads one line, without its comment. */
+/* Reads a line whose comment has been cut off. */
 static void read_line(struct reader *reader, char *line)
 {
     struct ct_hook_table *table = reader->table;

@@ -4,11 +4,11 @@
  *     uprobe:LIBRARY:FUNCTION     NAME [FIELD=SOURCE …] [CLAUSE …]
  *     tracepoint:GROUP:EVENT      NAME [FIELD=SOURCE …] [CLAUSE …]
  *
- * Of several functions, the first one that the kernel has is recorded. A source is an argument (`arg0`), the
- * result (`ret`), or a field of the tracepoint. A type may follow (`arg1:u32`, `arg0:str`). `arg1+16:u64` is
- * the number in the memory that the argument points to, at an offset. The clauses are `if SOURCE COMPARISON
- * NUMBER [and …]`, `limit N/s`, `in calls`, `in processes` or `in machine`, `at entry` and `nothrow`. `#`
- * begins a comment.
+ * If several functions are listed, the first one that exists in the kernel is recorded. A source is an
+ * argument (`arg0`), the result (`ret`), or a field of the tracepoint. A type can be appended (`arg1:u32`,
+ * `arg0:str`). `arg1+16:u64` is a number at an offset in the memory that the argument points to. The clauses
+ * are `if SOURCE COMPARISON NUMBER [and …]`, `limit N/s`, `in calls`, `in processes` or `in machine`, `at
+ * entry` and `nothrow`. `#` begins a comment.
  */
 #ifndef CT_PROBE_HOOK_TABLE_H
 #define CT_PROBE_HOOK_TABLE_H
@@ -31,7 +31,7 @@ struct ct_hook_entry {
     char *symbol; /* of uprobes: the function; of tracepoints: the event; otherwise NULL */
     char name[CT_FUNCTION_NAME_MAX + 1];
     char field_name[CT_HOOK_FIELDS][CT_FIELD_NAME_MAX + 1];
-    /* For tracepoints, the names of the record's fields, from which ct_hook_find_all() sets the sources. NULL
+    /* For tracepoints, the names of fields in the record. ct_hook_find_all() sets the sources from them. NULL
      * for other hooks. */
     char *field_place[CT_HOOK_FIELDS], *condition_place[CT_HOOK_CONDITIONS];
     bool is_nothrow; /* no C++ exception leaves the function */
@@ -48,10 +48,10 @@ struct ct_hook_table {
     size_t count, room;
 };
 
-/* Adds the hooks in the text, which has no errors. Returns false if out of memory. */
+/* Adds the hooks defined in the text, which must not contain errors. Returns false if out of memory. */
 bool ct_hook_table_add(struct ct_hook_table *table, const char *text);
-/* Adds the hooks in the file. Prints each error with its line. Returns true if there was none. The table may
- * be freed either way. */
+/* Adds the hooks in the file. Prints each error with its line number. Returns true if there were no errors.
+ * In both cases, the caller may free the table. */
 bool ct_hook_table_read(struct ct_hook_table *table, const char *path);
 void ct_hook_entry_free(struct ct_hook_entry *hook);
 void ct_hook_table_free(struct ct_hook_table *table);

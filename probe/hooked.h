@@ -1,4 +1,4 @@
-/* The payload of the record of a call that a hook has recorded. */
+/* The payload in the record of a hooked call. */
 #ifndef CT_PROBE_HOOKED_H
 #define CT_PROBE_HOOKED_H
 

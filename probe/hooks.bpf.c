@@ -1,8 +1,8 @@
 /* The programs for hooks. A table (hook_table.h) defines the hooks, which record functions in the kernel and
- * in libraries, and tracepoints. The same programs serve all hooks. A hook's rule defines which values are
- * read.
+ * in libraries, and tracepoints. All hooks use the same programs, and each hook has a rule that defines which
+ * values they read.
  *
- * Hooks and driver calls share one stack of frames, so the depths in their rows are consistent. */
+ * Hooked calls and driver calls share one stack of frames, so the depths in their rows are consistent. */
 #include "tasks.bpf.h"
 
 #include "hook_rule.h"
@@ -12,10 +12,11 @@ struct ct_hook_rule rules[CT_HOOK_RULES];
 /* By rule. */
 struct ct_hook_second seconds[CT_HOOK_RULES];
 
-/* The channel for events of the whole machine. Set before a rule with that scope is attached. */
+/* The channel for events of the whole machine. It is set before a hook with the scope `in machine` is
+ * attached. */
 __u32 machine_channel;
 
-/* Where functions of the kernel return to while a kprobe awaits their return; 0 if it is not known. */
+/* The address that a kernel function returns to if a kprobe awaits its return; 0 if unknown. */
 __u64 trampoline;
 
 enum { RECORD_MASK = 0xffff }; /* records are shorter */
@@ -32,7 +33,8 @@ struct call {
     bool is_instant; /* it has no duration */
 };
 
-/* Returns the rule whose number is in the upper half of the cookie. */
+/* Returns the rule whose number is in the upper half of the cookie, or NULL if the rule is now used for
+ * another hook. */
 static const struct ct_hook_rule *rule_of(__u64 cookie)
 {
     const __u32 number = links_of(cookie);
@@ -41,8 +43,8 @@ static const struct ct_hook_rule *rule_of(__u64 cookie)
 
 /* ---- values ---- */
 
-/* A program could pass a kernel address to a library, so hooks on libraries read only the program's
- * memory. */
+/* Hooks on libraries never read kernel memory, because the traced program could pass any kernel address to a
+ * library. */
 static bool is_in_kernel(const struct call *call, __u64 address)
 {
     return call->rule->is_kernel && is_kernels(address);
@@ -54,7 +56,7 @@ static long read_bytes(const struct call *call, void *to, __u32 bytes, __u64 fro
                                     : bpf_probe_read_user(to, bytes, (const void *)from);
 }
 
-/* Reads the value that a source begins with, which is a number or an address. */
+/* Reads the value that a source starts from: an argument, the result, or an address. */
 static __u64 read_origin(const struct call *call, const struct ct_hook_source *source)
 {
     const __u32 argument = source->argument;
@@ -80,7 +82,7 @@ static __u64 address_of(const struct call *call, const struct ct_hook_source *so
     return read_origin(call, source) + (__s64)source->offset;
 }
 
-/* Truncates the value to the source's type. */
+/* Truncates the value to the size of the source's type. */
 static __u64 typed(const struct ct_hook_source *source, __u64 value)
 {
     const __u32 unused = 64 - 8 * (source->bytes & 15);
@@ -89,7 +91,7 @@ static __u64 typed(const struct ct_hook_source *source, __u64 value)
     return source->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
-/* Reads a number. Returns false if it is in memory that cannot be read. */
+/* Reads a number. Returns false if the memory that contains it cannot be read. */
 static __noinline bool read_number(const struct call *call, const struct ct_hook_source *source,
                                    __u64 *number)
 {
@@ -159,8 +161,8 @@ static __noinline bool is_wanted(const struct call *call)
     return true;
 }
 
-/* Returns whether the rule's limit permits another call now. Several processors may begin to count at the
- * same time, so a few extra calls may pass at the beginning of a second. */
+/* Returns whether the rule's limit permits another call now. If several processors reset the count at the
+ * same time, a few extra calls may be recorded at the beginning of a second. */
 static bool is_within_limit(const struct call *call, __u32 rule)
 {
     const __u64 number = call->end / 1000000000;
@@ -211,7 +213,8 @@ static void write(const struct call *call, __u64 cookie)
     }
     void *ring = bpf_map_lookup_elem(&rings, &channel);
     struct ct_probe_hooked *hooked = 0;
-    /* If the thread has ended, the writer has forgotten it. */
+    /* If the thread has already been reported as ended, it is announced again, because the writer no longer
+     * knows it. */
     if (ring && call->has_ended)
         announce_thread(ring, call->tid, CT_PROBE_THREADS);
     if (ring && call->rule->texts > 0) {
@@ -233,10 +236,10 @@ static void write(const struct call *call, __u64 cookie)
 
 /* ---- functions ---- */
 
-/* Returns whether the kernel has missed the return of the frame's function. A function whose return is
- * awaited returns to the trampoline. The order of stack addresses does not show which functions have
- * returned, because each system call begins at a random stack offset. A system call on a device has no return
- * address: it is open until its thread leaves the kernel. Nor has a wait for a fence. */
+/* Returns whether the kernel has missed the return of the frame's function. As long as a return is awaited,
+ * the return address on the stack is the trampoline's. The order of stack addresses does not show which
+ * functions have returned, because each system call begins at a random stack offset. The frame of a system
+ * call on a device or of a wait for a fence has no return address to check. */
 static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
 {
     __u64 address;
@@ -249,8 +252,8 @@ static bool is_missed(const struct frame *frame, __u32 function, __u64 sp)
            address != trampoline;
 }
 
-/* Before a function is entered at the stack pointer `sp`, drops the frames of kernel functions that have
- * returned. */
+/* Drops the frames of kernel functions that have already returned, before a function is entered at the stack
+ * pointer `sp`. */
 static void drop_missed(struct task *task, __u32 function, __u64 sp)
 {
     __u32 depth = task->depth;
@@ -263,7 +266,7 @@ static void drop_missed(struct task *task, __u32 function, __u64 sp)
         drop_frames(depth);
 }
 
-/* Drops the frames of calls that are over. Returns the depth of the function that is being entered. */
+/* Drops the frames of calls that have ended, and returns the depth of the function that is being entered. */
 static __u32 depth_of_entry(struct task *task, const struct ct_hook_rule *rule, __u64 sp)
 {
     if (is_kernels(sp))
@@ -298,9 +301,9 @@ static int enter(struct pt_regs *registers)
     return 0;
 }
 
-/* Finds the frame of the function that is returning. Returns its depth, or CT_PROBE_OPEN if there is none.
- * The stack pointer at a return from a kernel function depends on the kernel's version, so these functions
- * are found by their number. */
+/* Finds the frame of the function that is returning. Returns its depth, or CT_PROBE_OPEN if there is none. A
+ * kernel function is found by its number, because the stack pointer at its return depends on the kernel's
+ * version. */
 static __u32 returning(struct task *task, const struct ct_hook_rule *rule, struct pt_regs *registers)
 {
     const __u64 sp = PT_REGS_SP(registers) - RETURN_BYTES;
@@ -364,7 +367,7 @@ int hook_leave(struct pt_regs *registers)
     return leave(registers);
 }
 
-/* Records only the entry. The arguments are stored temporarily in the place of the next frame. */
+/* Records a function at its entry only. The arguments are stored temporarily where the next frame will be. */
 SEC("uprobe")
 int hook_at_entry(struct pt_regs *registers)
 {
@@ -400,7 +403,8 @@ int hook_at_entry(struct pt_regs *registers)
 
 /* ---- tracepoints ---- */
 
-/* Records an event: a tracepoint, whose record begins at `at`, or a function with these arguments. */
+/* Records an event: either a tracepoint whose record begins at `at`, or a function with the given
+ * arguments. */
 static void write_event(const struct ct_hook_rule *rule, __u64 at, const __u64 *argument, __u64 cookie,
                         __u32 channel, __u32 depth)
 {
@@ -419,7 +423,7 @@ static void write_event(const struct ct_hook_rule *rule, __u64 at, const __u64 *
     write(&call, cookie);
 }
 
-/* The state of a thread is not created here, since the scheduler may hold its locks. */
+/* A thread without a state does not get one here, since the scheduler's locks may be held. */
 SEC("tracepoint")
 int hook_point(void *record)
 {
@@ -441,8 +445,9 @@ int hook_point(void *record)
     return 0;
 }
 
-/* Records events in any thread and in interrupts. It is a program of its own, since the kernel attaches a
- * program only once to a tracepoint, and the probe's own hook must not exclude another one. */
+/* Records a tracepoint in any thread and in interrupts. This is a separate program, because the kernel
+ * attaches each program to a tracepoint only once. The probe's own hook must not prevent a user's hook on the
+ * same tracepoint. */
 SEC("tracepoint")
 int hook_in_machine(void *record)
 {
@@ -453,7 +458,7 @@ int hook_in_machine(void *record)
     return 0;
 }
 
-/* The same for the entries of functions in the kernel. */
+/* Records the entry of a kernel function in any thread and in interrupts. */
 SEC("kprobe")
 int hook_entry_in_machine(struct pt_regs *registers)
 {

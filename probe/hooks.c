@@ -20,9 +20,9 @@ struct ct_attached_hook {
     size_t links; /* 0: the rule is free */
 };
 
-/* The probe's own hook. NVIDIA's driver reports errors of GPUs (Xids) to this tracepoint, in any thread or
- * interrupt (kernel-open/nvidia/nv-tracepoint.h in NVIDIA/open-gpu-kernel-modules). Readers of traces depend
- * on the names. */
+/* The probe's own hook. NVIDIA's driver reports GPU errors (Xids) through this tracepoint, in any thread or
+ * interrupt (kernel-open/nvidia/nv-tracepoint.h in NVIDIA/open-gpu-kernel-modules). Programs that read traces
+ * depend on the names of this hook and of its fields. */
 static const char own_hook[] = "tracepoint:nvidia:nvidia_dev_xid xid device=dev code=error_code message=msg "
                                "in machine limit 1000/s\n";
 
@@ -68,7 +68,8 @@ static int attach_end(struct ct_attached_hook *attached, const struct ct_program
                       : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
 }
 
-/* Attaches to the return first, since a return without an entry has no effect. */
+/* Attaches to the function's return before its entry, since a return whose entry was not seen has no
+ * effect. */
 static int attach_function(struct ct_attached_hook *attached, const struct ct_programs *programs,
                            uint64_t cookie, pid_t pid)
 {
@@ -93,8 +94,8 @@ static int attach_links(const struct ct_hooks *hooks, struct ct_attached_hook *a
     return error;
 }
 
-/* Adds the hook to the table of functions. Returns its number there, or CT_PROBE_FUNCTIONS if the table is
- * full. */
+/* Adds the hook to the table of functions. Returns the hook's number in that table, or CT_PROBE_FUNCTIONS if
+ * the table is full. */
 static uint32_t add_function(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
 {
     struct ct_function_field field[CT_FIELDS_MAX] = { 0 };
@@ -129,7 +130,7 @@ static const char *reason(const struct ct_hook_entry *hook, int error)
     return strerror(-error);
 }
 
-/* Prints why the hook does not record. Always returns false. */
+/* Prints why nothing is recorded for the hook. Always returns false. */
 static bool reject(const struct ct_hooks *hooks, const struct ct_hook_entry *hook, const char *why)
 {
     if (hook->line > 0)
@@ -139,8 +140,8 @@ static bool reject(const struct ct_hooks *hooks, const struct ct_hook_entry *hoo
     return false;
 }
 
-/* Attaches the hook by the rule of that number, and takes it out of the table. Returns false after an error,
- * which has been printed. */
+/* Attaches the hook, using the rule with the given number, and clears the hook's entry in the table. Prints
+ * any error and returns false. */
 static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry *hook)
 {
     struct ct_attached_hook *attached = &hooks->attached[number];
@@ -166,8 +167,8 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
 
 /* ---- a table ---- */
 
-/* Returns whether the probe already records the function as a driver call. Two probes at the same place would
- * mix up their frames. */
+/* Returns whether the probe already records the function as a driver call. The frames of two probes on the
+ * same function would get mixed up. */
 static bool is_recorded(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
 {
     return hook->kind == CT_HOOK_UPROBE && ct_hook_is_driver_function(hook->place, hook->symbol) &&
@@ -201,7 +202,7 @@ static uint32_t find_rule(const struct ct_hooks *hooks, const struct ct_hook_ent
     return number;
 }
 
-/* Detaches hooks that the table lacks. */
+/* Detaches hooks that are no longer in the table. */
 static void detach_others(struct ct_hooks *hooks, const struct ct_hook_table *table)
 {
     bool kept[CT_HOOK_RULES] = { false };
@@ -216,7 +217,7 @@ static void detach_others(struct ct_hooks *hooks, const struct ct_hook_table *ta
     }
 }
 
-/* Attaches the hook if it is not attached. Returns whether it is. */
+/* Attaches the hook unless it is already attached. Returns false if that fails. */
 static bool keep_or_attach(struct ct_hooks *hooks, struct ct_hook_entry *hook)
 {
     if (find_rule(hooks, hook) < CT_HOOK_RULES)

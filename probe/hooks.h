@@ -1,5 +1,5 @@
-/* The hooks of a table, and the probe's own hook on errors of GPUs: attaches the BPF programs to their
- * targets (hooks.bpf.c). */
+/* Attaches the BPF programs (hooks.bpf.c) to the targets of a table's hooks, and of the probe's own hook,
+ * which records GPU errors. */
 #ifndef CT_PROBE_HOOKS_H
 #define CT_PROBE_HOOKS_H
 
@@ -28,20 +28,22 @@ struct ct_hooks {
     struct ct_attached_hook *attached; /* CT_HOOK_RULES of them, by the number of the rule */
 };
 
-/* Reads the table, finds the trampoline and opens tracefs, before the probe drops the rights that this
- * requires. Returns CT_GO_ON. On failure, prints an error and returns the exit status. */
+/* Reads the table, finds the trampoline and opens tracefs. Must be called before the probe drops the
+ * necessary rights. Returns CT_GO_ON on success. On failure, prints an error and returns the exit status. */
 int ct_hooks_begin(struct ct_hooks *hooks);
-/* Returns whether there are hooks, or may be some after ct_hooks_reload(). If not, ct_hooks_attach() does
+/* Returns whether there are any hooks, or could be after ct_hooks_reload(). If not, ct_hooks_attach() does
  * nothing. */
 bool ct_hooks_are_wanted(const struct ct_hooks *hooks);
-/* Attaches all hooks. Prints a line for each that cannot be attached; the others record. */
+/* Attaches all hooks. Prints a line for each hook that cannot be attached; this does not affect the other
+ * hooks. */
 void ct_hooks_attach(struct ct_hooks *hooks);
-/* Reads the table again, if there is one. Hooks that have not changed record on without a gap. If the table
- * has errors, all remain as they were. */
+/* Reads the table again, if there is one. Hooks that have not changed keep recording without a gap. If the
+ * table has errors, all hooks remain as they were. */
 void ct_hooks_reload(struct ct_hooks *hooks);
 void ct_hooks_detach(struct ct_hooks *hooks);
 
-/* Prints the targets of the table's hooks, or a script for bpftrace. Returns the exit status. */
+/* Prints the targets of the table's hooks, or a bpftrace script for them if `as_script` is true. Returns the
+ * exit status. */
 int ct_hooks_print(const char *path, bool as_script);
 
 #endif

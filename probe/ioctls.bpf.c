@@ -1,8 +1,8 @@
-/* Requests to NVIDIA's kernel driver: system calls ioctl() on its devices. They are functions of the layer
- * `ioctl`, as if the hook recorded them (hook/ioctl/ioctl.c), and share its decoding.
+/* Requests to NVIDIA's kernel driver: ioctl() system calls on its devices. They are recorded as functions of
+ * the `ioctl` layer, just as the hook would record them (hook/ioctl/ioctl.c), and share the hook's decoding.
  *
- * The tracepoints of ioctl() run for every process. The request number is compared first, because it lets
- * nearly all ioctls of other drivers pass immediately. */
+ * The ioctl() tracepoints fire for every process. The programs check the request number first, because it
+ * excludes nearly all ioctls of other drivers immediately. */
 #include "devices.bpf.h"
 
 #include "ioctl_layout.h"
@@ -16,18 +16,20 @@ static bool peek(uint64_t address, void *value, uint32_t bytes)
 
 struct ct_probe_devices devices;
 
-/* The release of the kernel driver (ct_ioctl_release()), 0 if unknown. All processes have the same one. */
+/* The release of the kernel driver (ct_ioctl_release()), or 0 if unknown. It is the same for all
+ * processes. */
 __u32 release;
-/* The probe has read the release, so the versions that programs pass to the kernel are ignored. */
+/* True if the probe itself has determined the release, so that the versions that programs pass to the kernel
+ * are ignored. */
 bool is_release_known;
 
-/* The record of the tracepoint sys_enter_ioctl, as its file `format` describes it. */
+/* The record of the sys_enter_ioctl tracepoint, as described in its `format` file. */
 struct entry_record {
     __u64 common[2];
     __u64 fd, request, argument;
 };
 
-/* Places in a request's frame. */
+/* The index of each value in the `argument` array of a request's frame. */
 enum { STATUS_ADDRESS, PARAMS_BYTES, VERSION_ADDRESS };
 
 /* ---- the file ---- */
@@ -47,7 +49,8 @@ static bool is_driver(__u32 device, enum ct_ioctl_language language)
 
 /* ---- the entry ---- */
 
-/* Requests of a process whose calls the hook records are recorded by the hook. */
+/* Returns whether the probe records the driver calls of this process. If the hook records the driver calls of
+ * a process, it also records the process's requests. */
 static bool is_in_recorded_process(void)
 {
     const struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -87,7 +90,7 @@ int ioctl_enter(const struct entry_record *entry)
     frame->code = ioctl.code;
     frame->argument[STATUS_ADDRESS] = ioctl.status_offset >= 0 ? ioctl.address + ioctl.status_offset : 0;
     frame->argument[PARAMS_BYTES] = ioctl.params_bytes;
-    /* nv_ioctl_rm_api_version_t has a version text after two words. */
+    /* In nv_ioctl_rm_api_version_t, the version string follows two words. */
     frame->argument[VERSION_ADDRESS] =
         language == CT_IOCTL_ESCAPES && (request & 0xff) == CT_ESCAPE_CHECK_VERSION ? entry->argument + 8 : 0;
     begin_frame(task, frame, depth);
@@ -126,7 +129,8 @@ static void write(const struct task *task, const struct frame *frame, __u32 dept
     submit(ring, request, false);
 }
 
-/* The first request of libcuda checks that the kernel driver has the same version. */
+/* The first request of libcuda contains the version of libcuda, so that the kernel driver can check that both
+ * versions are the same. */
 static void learn_release(const struct frame *frame)
 {
     char version[8];

@@ -14,8 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* From open-gpu-kernel-modules (MIT): kernel-open/common/inc/nv.h and kernel-open/nvidia-uvm/uvm_linux.h. The
- * kernel chooses the major number of nvidia-uvm. */
+/* From open-gpu-kernel-modules (MIT licence): kernel-open/common/inc/nv.h and
+ * kernel-open/nvidia-uvm/uvm_linux.h. The major number of nvidia-uvm is assigned by the kernel. */
 enum { MAJOR = 195, MINOR_CONTROL = 255, MINOR_UVM = 0, MINOR_UVM_TOOLS = 1 };
 
 /* ---- the devices ---- */
@@ -25,7 +25,7 @@ static uint32_t device_number(unsigned major_number, unsigned minor_number)
     return major_number << CT_DEVICE_MINOR_BITS | minor_number;
 }
 
-/* Returns the major number of that name in /proc/devices, or 0 if there is none. */
+/* Returns the major number of the device called `name` in /proc/devices, or 0 if there is none. */
 static unsigned major_of(const char *wanted)
 {
     char line[256], name[64];
@@ -68,7 +68,8 @@ static void set_folder(struct ct_probe_devices *devices, const char *folder)
     devices->folder_bytes = length < (int)sizeof(devices->folder) ? (uint32_t)length : 0;
 }
 
-/* As for the hook, $CUDATRACE_DEVICES names a folder of simulated devices, for tests without a GPU. */
+/* For tests without a GPU, $CUDATRACE_DEVICES names a folder of simulated devices, as it does for the
+ * hook. */
 void ct_ioctls_look(struct ct_ioctls *ioctls)
 {
     if (!ioctls->link[CT_IOCTL_ENTER])

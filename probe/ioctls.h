@@ -11,11 +11,11 @@ struct ct_ioctls {
     struct bpf_link *link[CT_SYSTEM_CALL_POINTS]; /* NULL: not attached */
 };
 
-/* Attaches the programs, before the rights for that are dropped. Returns CT_GO_ON, or EXIT_FAILURE after a
- * message. */
+/* Attaches the programs. Must be called before the probe drops the necessary rights. Returns CT_GO_ON. On
+ * failure, prints a message and returns EXIT_FAILURE. */
 int ct_ioctls_attach(struct ct_ioctls *ioctls, struct ct_programs *programs);
-/* Finds the devices again, since the kernel driver may have been loaded. Does nothing if the programs are not
- * attached. */
+/* Finds the devices again, since the kernel driver may have been loaded in the meantime. Does nothing if the
+ * programs are not attached. */
 void ct_ioctls_look(struct ct_ioctls *ioctls);
 void ct_ioctls_detach(struct ct_ioctls *ioctls);
 

@@ -1,5 +1,5 @@
-/* The members of kernel types that the BPF programs use. They are relocated by libbpf for the running kernel
- * (CO-RE), so that the build needs neither the headers of a kernel nor its BTF. */
+/* The members of kernel types that the BPF programs use. libbpf relocates them for the running kernel
+ * (CO-RE), so the build needs neither kernel headers nor a kernel's BTF. */
 #ifndef CT_PROBE_KERNEL_H
 #define CT_PROBE_KERNEL_H
 

@@ -1,9 +1,9 @@
 /* Kernel events inside open calls: page faults, and the times when a thread is off the processor. The events
- * are functions of the layer `kernel` (functions.h), and are recorded like calls. */
+ * are recorded like calls, as functions of the `kernel` layer (functions.h). */
 #include "tasks.bpf.h"
 
-/* The processes of --pid, whose number is 0 if other processes may have events, too. These events are
- * frequent, so the programs ignore other processes before they look anything up. */
+/* The processes selected with --pid. If `watched_count` is 0, events of all processes may be recorded. Kernel
+ * events are frequent, so the programs ignore other processes before they look anything up. */
 const volatile __u32 watched[CT_PROBE_WATCHED];
 const volatile __u32 watched_count;
 
@@ -16,7 +16,7 @@ static __always_inline bool is_watched(const struct task_struct *thread)
     return watched_count == 0;
 }
 
-/* A companion's thread that is off the processor during a call. */
+/* A pause of a thread whose calls the hook records: the thread is off the processor during a call. */
 struct pause {
     __u32 channel;
     __u32 depth;
@@ -25,7 +25,8 @@ struct pause {
     __u64 ns; /* when it left */
 };
 
-/* By thread. The scheduler holds its locks, so this memory exists beforehand. */
+/* Indexed by thread id. The memory is allocated in advance, because nothing can be allocated while the
+ * scheduler holds its locks. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16 * CT_PROBE_PROCESSES);
@@ -55,8 +56,8 @@ static struct place place_of(const struct task *task)
     return (struct place){ task->channel, task->tid, task->depth };
 }
 
-/* Finds the call that the current thread has open, in the hook's lane or among the hooked functions. Returns
- * whether there is one. */
+/* Checks whether the current thread has an open call, either in the hook's lane or in a hooked function. If
+ * so, sets *place and returns true. */
 static bool find_in_hook(const struct task *task, struct place *place)
 {
     const struct ct_probe_companion *companion = companion_of_current();
@@ -88,7 +89,8 @@ static void write_event(const struct place *place, __u32 event, __u64 start)
     count_recorded(event);
 }
 
-/* Returns why a thread is being switched off the processor. The state 0 means runnable. */
+/* Returns why a thread is being switched off the processor. A state of 0 means that the thread is
+ * runnable. */
 static __u32 reason_of(const struct task_struct *thread, bool is_preempted)
 {
     const __u64 state = bpf_core_field_exists(thread->__state)
@@ -97,7 +99,8 @@ static __u32 reason_of(const struct task_struct *thread, bool is_preempted)
     return is_preempted || state == 0 ? CT_EVENT_PREEMPTED : CT_EVENT_BLOCKED;
 }
 
-/* The thread that leaves the processor is still the current one, so its memory can be read. */
+/* Called while the thread that leaves the processor is still the current thread, so its memory can be
+ * read. */
 static void begin_pause(struct task_struct *thread, bool is_preempted)
 {
     struct task *task = state_of(thread);

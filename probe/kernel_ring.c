@@ -1,7 +1,7 @@
 /* The kernel defines the layout (Documentation/bpf/ringbuf.rst, kernel/bpf/ringbuf.c): a page with the
  * consumer position, a page with the producer position, and the data, mapped twice. A record begins with a
- * header of 8 bytes. The first four contain the record's length, a busy bit that is set while the record is
- * being written, and a discard bit. */
+ * header of 8 bytes. The first four bytes contain the record's length, a busy bit that is set while the
+ * record is being written, and a discard bit. */
 #include "kernel_ring.h"
 
 #include <errno.h>
@@ -48,8 +48,8 @@ static uint64_t position_of(const struct ct_kernel_ring *ring)
     return __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
 }
 
-/* Returns the header of the record at the position. Pairs with the release by which the kernel commits a
- * record. */
+/* Returns the header of the record at the position. The acquire pairs with the kernel's release when it
+ * commits a record. */
 static uint32_t head_at(const struct ct_kernel_ring *ring, uint64_t position)
 {
     const uint8_t *head = ring->data + (position & (ring->bytes - 1));

@@ -24,7 +24,7 @@ bool ct_kernel_names_have(const struct ct_kernel_names *names, const char *name)
     return names->count > 0 && bsearch(&name, names->name, names->count, sizeof(*names->name), compare_names);
 }
 
-/* Reads a name from each line, in that form. */
+/* Reads a name from each line of the file. `form` is the format for sscanf(). */
 static void read_names(struct ct_kernel_names *names, int folder, const char *path, const char *form)
 {
     char line[1024], name[512];
@@ -83,8 +83,8 @@ bool ct_kernel_has_kprobes(void)
 
 /* ---- symbols ---- */
 
-/* Symbols that the compiler makes for its own use: padding before functions, checks of indirect calls, and
- * unlikely parts of functions. */
+/* Symbols that the compiler generates for its own use: padding before functions, checks for indirect calls,
+ * and rarely executed parts of functions. */
 static bool is_artificial(const char *symbol)
 {
     return strncmp(symbol, "__pfx_", strlen("__pfx_")) == 0 ||

@@ -57,7 +57,7 @@ static struct btf *load(const char *module, struct btf *kernel)
     return btf__parse_split(path, kernel);
 }
 
-/* Returns NULL if out of memory. An image without BTF has no functions. */
+/* Returns NULL if out of memory. For a kernel or module without BTF, the image has no functions. */
 static struct image *find_image(struct ct_kernel_types *types, const char *module)
 {
     for (size_t i = 0; i < types->images; i++) {
@@ -127,7 +127,7 @@ static const struct btf_type *without_names(const struct btf *btf, uint32_t id)
     return type;
 }
 
-/* Writes the type as C does, but names what functions and arrays are only by "()" and "[]". */
+/* Writes the type in C notation, except that parameter lists and array sizes are left out: "()" and "[]". */
 static void name_type(const struct btf *btf, uint32_t id, char *text, size_t bytes, int depth)
 {
     const struct btf_type *type = btf__type_by_id(btf, id);
@@ -173,7 +173,7 @@ static bool find_passed(const struct btf *btf, uint32_t id, struct passed *passe
     if (!type || passed->is_void)
         return false;
     if (btf_is_ptr(type)) {
-        /* Only a pointer to constant characters is sure to be a text. */
+        /* A pointer to characters is certain to be a string only if the characters are constant. */
         const struct btf_type *to = btf__type_by_id(btf, type->type);
         bool is_const = false;
         for (; to && is_transparent(to); to = btf__type_by_id(btf, to->type))
@@ -190,7 +190,8 @@ static bool find_passed(const struct btf *btf, uint32_t id, struct passed *passe
     return true;
 }
 
-/* If an argument does not fit into a register, the places of later arguments depend on its type. */
+/* Stops at the first argument that does not fit into a register, since the places of later arguments depend
+ * on its type. */
 static void describe_arguments(const struct btf *btf, const struct btf_type *prototype, int fields_max,
                                struct ct_list_fields *fields)
 {
@@ -227,7 +228,8 @@ static void describe(const struct btf *btf, uint32_t id, const char *function, s
     describe_arguments(btf, prototype, CT_HOOK_FIELDS - has_result, fields);
     ct_list_declare(fields, "%s)", btf_vlen(prototype) == 0 ? "void" : "");
     snprintf(source, sizeof(source), "ret%s", passed.is_text ? "" : *passed.suffix ? passed.suffix : ":u64");
-    /* A field of that name is also the status of the call. The kernel returns errors as signed numbers. */
+    /* A field called `status` also sets the status of the call. If the result is signed, it may be an
+     * error. */
     const bool is_status = !passed.is_text && strncmp(passed.suffix, ":s", 2) == 0;
     if (has_result)
         ct_list_add_field(fields, is_status ? "status" : "result", source, false);

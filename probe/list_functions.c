@@ -66,7 +66,8 @@ static void read_symbols(struct found *found)
 
 static void report(const struct ct_kernel_names *names, const char *path)
 {
-    /* A kernel without ftrace has no list of functions for it, and then does not check it. */
+    /* A kernel without ftrace does not have the list of traceable functions, and does not check kprobes
+     * against it. */
     if (names->error && names->error != -ENOENT)
         fprintf(stderr,
                 "cudatrace-probe: some functions are perhaps listed although the kernel permits no kprobe on "

@@ -35,7 +35,7 @@ struct found_function {
     const char *before; /* a function that comes earlier in the list and has the same code, or NULL */
 };
 
-/* The functions of one file that patterns match. */
+/* The functions in one file that match the patterns. */
 struct found {
     struct ct_list *list;
     const struct file *file;
@@ -67,8 +67,9 @@ static bool is_file(const char *path, ino_t inode)
     return stat(path, &status) == 0 && status.st_ino == inode;
 }
 
-/* A process in another mount namespace has other files at the same paths. A deleted file has no path. The
- * device is not compared, because overlays report another one in the mappings. */
+/* Adds the mapped file. If the process is in another mount namespace, the path may name another file here, so
+ * the file is looked up in /proc/PID/root. A deleted file is left out. Device numbers are not compared,
+ * because the mappings of files in overlays show different numbers. */
 static void note(const struct ct_mapped_range *range, void *data)
 {
     struct files *files = data;
@@ -94,7 +95,7 @@ static void add_mapped(struct files *files, pid_t pid)
                 strerror(-error), geteuid() == 0 ? "" : ": run as root");
 }
 
-/* Splits a pattern "LIBRARY:FUNCTION". Returns false for patterns without a library. */
+/* Splits a pattern of the form "LIBRARY:FUNCTION". Returns false if the pattern does not name a library. */
 static bool split(const char *pattern, char library[PATH_MAX], const char **function)
 {
     const char *rest, *colon;
@@ -150,7 +151,8 @@ static bool takes(const struct found *found, const char *name)
     return takes;
 }
 
-/* A table cannot name functions and files with other characters. */
+/* Returns whether a table of hooks can contain the string: it must not contain blanks or control
+ * characters. */
 static bool is_word(const char *text)
 {
     while (isgraph((unsigned char)*text))
@@ -169,7 +171,7 @@ static void take(const char *name, uint64_t offset, void *data)
     found->count++;
 }
 
-/* Sorts by name, then in the file's order. */
+/* Compares by name, and then by the order in the file. */
 static int compare(const void *a, const void *b)
 {
     const struct found_function *left = a, *right = b;
@@ -177,7 +179,7 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : left->number < right->number ? -1 : 1;
 }
 
-/* If a function has several versions, leaves only the last version, as a hook does. */
+/* If a function has several versions, keeps only the last one, which a hook would use. */
 static void leave_last(struct found *found)
 {
     size_t left = 0;
@@ -230,7 +232,7 @@ static void print_function(const struct found *found, const struct ct_elf *elf,
     const char *barred = function->offset == UINT64_MAX ? "an indirect function, which has no code of its own"
                          : ct_hook_is_driver_function(found->file->path, name)
                              ? "the probe records it itself, unless --calls excludes it"
-                         /* A table can have only one hook on that code. */
+                         /* A table can have only one hook on the same code. */
                          : found->list->options->verbose ? remark
                                                          : NULL;
     ct_list_print(found->list, target, name, is_kept || is_left ? &at_entry : NULL,
@@ -260,7 +262,7 @@ static void list_file(struct ct_list *list, const struct file *file)
             print_function(&found, &elf, &found.function[i]);
         ct_elf_close(&elf);
     }
-    /* Not all mapped files are libraries, and patterns for paths may match others. */
+    /* Mapped files, and files whose paths match a pattern, may be something other than libraries. */
     if (error && error != -ENOEXEC && error != -ENODATA)
         fprintf(stderr, "cudatrace-probe: %s is left out: %s\n",
                 is_word(file->path) ? file->path : "a library",

@@ -1,4 +1,4 @@
-/* The patterns of `cudatrace probe --list`, and the lines that it prints. */
+/* Matches the patterns of `cudatrace probe --list`, and prints its lines. */
 #ifndef CT_PROBE_LIST_LINES_H
 #define CT_PROBE_LIST_LINES_H
 
@@ -13,36 +13,37 @@ struct ct_list {
     void *names;                            /* the names of printed lines, for tsearch() */
 };
 
-/* Returns whether the pattern may match targets of the kind: it has no kind, or this one. Returns the pattern
- * without its kind in *rest. */
+/* Returns whether the pattern can match targets of the given kind: it either names that kind, or no kind at
+ * all. Sets *rest to the pattern without its kind. */
 bool ct_list_is_of_kind(const char *pattern, enum ct_hook_kind kind, const char **rest);
-/* Returns whether a pattern may match targets of the kind. */
+/* Returns whether any pattern can match targets of the given kind. */
 bool ct_list_wants(const struct ct_list *list, enum ct_hook_kind kind);
-/* Returns whether a pattern of that kind matches the text, and notes all that do. `name` is the last part of
- * the text, which patterns without a kind may match instead. */
+/* Returns whether any pattern matches the target `text` of the given kind, and marks all patterns that do. A
+ * pattern without a kind may also match just `name`, the last part of the text. */
 bool ct_list_takes(struct ct_list *list, enum ct_hook_kind kind, const char *text, const char *name);
 
-/* The fields of a line, and a declaration in the form of C as its comment. */
+/* The fields of a line, and a C declaration for the comment at its end. */
 struct ct_list_fields {
     char text[1024], declaration[1024];
     char name[CT_HOOK_FIELDS][CT_FIELD_NAME_MAX + 1];
     int fields, texts;
 };
-/* Adds a field if the line has room for it, and no field of that name. */
+/* Adds a field if there is room for it in the line, and if no other field has the same name. */
 void ct_list_add_field(struct ct_list_fields *fields, const char *name, const char *source, bool is_text);
 __attribute__((format(printf, 2, 3))) void ct_list_declare(struct ct_list_fields *fields, const char *format,
                                                            ...);
 
-/* Makes a name for a line that no earlier line has, from a name such as the function's. *names are the names
- * so far, for tsearch(). Returns NULL if out of memory. */
+/* Makes a unique name for a line from a suggestion, such as the function's name. *names contains the names
+ * that have been used so far, for tsearch(). Returns NULL if out of memory. */
 const char *ct_list_take_name(void **names, const char *wanted);
 
-/* Prints a line. `target` begins with its kind. `name` suggests a name for the line. `fields` and `remark`
- * may be NULL. `barred` is the reason why a hook on the target would be refused, or NULL. */
+/* Prints a line. `target` begins with its kind. `name` is a suggestion for the line's name. `fields` and
+ * `remark` can be NULL. If a hook on the target would be refused, `barred` is the reason; otherwise, it is
+ * NULL. */
 void ct_list_print(struct ct_list *list, const char *target, const char *name,
                    const struct ct_list_fields *fields, const char *remark, const char *barred);
 
-/* These list their kind of target. They print what could not be read. */
+/* Each of these functions lists one kind of target. They print an error for anything that cannot be read. */
 void ct_list_functions(struct ct_list *list);
 void ct_list_tracepoints(struct ct_list *list);
 void ct_list_libraries(struct ct_list *list);

@@ -31,7 +31,8 @@ static void list_event(struct ct_list *list, int tracefs, const char *group, con
     char target[600];
     struct ct_list_fields fields;
     snprintf(target, sizeof(target), "tracepoint:%s:%s", group, event);
-    /* Some folders are no tracepoints, but forms of records that ftrace writes itself. */
+    /* A folder without an `id` file does not belong to a tracepoint. Such a folder describes a record that
+     * ftrace itself writes. */
     FILE *id = ct_tracepoint_open(tracefs, group, event, "id");
     if (!id || !ct_list_takes(list, CT_HOOK_TRACEPOINT, target + strlen("tracepoint:"), event)) {
         if (id)
@@ -52,7 +53,7 @@ static int is_name(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Returns the number of entries in the folder, or -1 with a reason in errno. */
+/* Returns the number of entries in the folder, or -1 with errno set. */
 static int read_folder(int tracefs, const char *path, struct dirent ***entries)
 {
     return scandirat(tracefs, path, entries, is_name, alphasort);

@@ -91,8 +91,8 @@ static bool read_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
     return is_read;
 }
 
-/* There may be several areas, since `cudatrace attach` creates a new one if it does not know the previous
- * one. */
+/* A process may have several areas, since `cudatrace attach` creates a new area if it does not recognize the
+ * previous one. */
 static void note_area(struct ct_mapped_drivers *images, pid_t pid, uint64_t address)
 {
     struct ct_area_data data;
@@ -110,8 +110,8 @@ static void note_area(struct ct_mapped_drivers *images, pid_t pid, uint64_t addr
     images->exec_ns = hook == CT_HOOK_STAYS ? 0 : data.visit.exec_ns;
 }
 
-/* Recognises a segment by its contents, since its file may have no name, or the name of another process.
- * Segments of daemons that have stopped may still be mapped. */
+/* Recognises a segment by its contents, since its file may have no name, or be named after another process.
+ * Segments from daemons that have since stopped may also be mapped. */
 static void note_segment(struct ct_mapped_drivers *images, pid_t pid, const struct ct_mapped_range *range)
 {
     struct ct_segment segment;

@@ -1,4 +1,4 @@
-/* The files of libcuda that a process has mapped, and whether the hook records it. */
+/* Finds the libcuda files that a process has mapped, and whether the hook records the process. */
 #ifndef CT_PROBE_MAPPED_DRIVERS_H
 #define CT_PROBE_MAPPED_DRIVERS_H
 
@@ -25,7 +25,7 @@ enum ct_hook {
     CT_HOOK_STAYS,     /* the process was started with the hook, or its visit is unknown */
 };
 
-/* The segment that a hook writes now, as its header describes it. */
+/* The segment that the hook is writing, as described by the segment's header. */
 struct ct_mapped_segment {
     dev_t device;
     ino_t inode;
@@ -49,7 +49,7 @@ static inline bool ct_mapped_hook_records(const struct ct_mapped_drivers *images
     return images->hook == CT_HOOK_MAY_LEAVE || images->hook == CT_HOOK_STAYS;
 }
 
-/* A range that maps a file, from a line of /proc/PID/maps. */
+/* A range of addresses that maps a file, as listed in a line of /proc/PID/maps. */
 struct ct_mapped_range {
     uint64_t from, to; /* addresses */
     uint64_t offset;   /* of `from` in the file */
@@ -61,7 +61,7 @@ struct ct_mapped_range {
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data);
 
-/* Finds the mapped files of libcuda, and checks for the hook. Returns 0 or -errno. */
+/* Finds the mapped libcuda files, and checks for the hook. Returns 0 or -errno. */
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid);
 
 #endif

@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* Copies the thread's open calls. Returns false if they changed at the same time. If the thread has ended, it
- * has no open calls, and its entry may belong to another thread. */
+/* Copies the thread's open calls. Returns false if the calls changed while they were being copied. If the
+ * thread has ended, its entry may already belong to another thread, so the copy contains no open calls. */
 bool ct_open_calls_read(const struct ct_probe_thread *thread, uint32_t tid, struct ct_probe_open *open,
                         uint32_t *depth);
-/* Returns whether the lane shows exactly the calls in `open`, each beginning `entry_ns` later than its
- * `start`. */
+/* Returns whether the lane already shows the calls in `open`, judging by their number and by the start of the
+ * innermost call. In the lane, calls begin `entry_ns` after their `start`. */
 bool ct_open_calls_are_shown(const struct ct_lane *lane, const struct ct_probe_open *open, uint32_t depth,
                              uint64_t entry_ns);
 

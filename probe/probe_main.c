@@ -64,8 +64,8 @@ static bool is_wanted(const struct probe *probe, const struct ct_mapped_driver *
     return !probe->options.only || fnmatch(probe->options.only, image->name, 0) == 0;
 }
 
-/* Attaches to files that processes may map later (the files of --library, and libcuda at its usual paths), so
- * that the processes' first calls are seen. */
+/* Attaches to files that processes may map later (the files of --library, and libcuda at its usual paths).
+ * This way, the first calls of those processes are not missed. */
 static void attach_ahead(struct probe *probe, pid_t pid)
 {
     static const char *const usual[] = { "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
@@ -163,7 +163,7 @@ static void take_process(struct probe *probe, pid_t pid, const struct ct_mapped_
     }
 }
 
-/* Adds the process before it attaches to the process's libraries, so that every call has a channel. */
+/* Adds the process before attaching to its libraries, so that every call has a channel. */
 static void look_at(struct probe *probe, pid_t pid)
 {
     struct ct_mapped_drivers images;
@@ -198,7 +198,7 @@ static void scan(struct probe *probe)
     for (size_t i = 0; i < probe->processes.count; i++) {
         const pid_t pid = probe->processes.process[i].pid;
         const struct ct_probed *known = ct_probed_find(&probe->probed, pid);
-        /* The hook of a skipped process may have a new segment. */
+        /* If the process is skipped, its hook may have a new segment. */
         if (is_blocked || probe->processes.process[i].change != CT_PROCESS_SAME ||
             (known && known->is_skipped))
             look_at(probe, pid);
@@ -206,7 +206,7 @@ static void scan(struct probe *probe)
     attach_ahead(probe, 0);
 }
 
-/* Makes spare channels. If there is no room for all that are missing, a few are enough until processes
+/* Creates spare channels. If there is no room for all of them, a few are enough until recorded processes
  * end. */
 static void offer_channels(struct probe *probe)
 {
@@ -309,7 +309,8 @@ static void record(struct probe *probe, int signals)
         ct_probed_reap(&probe->probed);
         offer_channels(probe);
         stock_channels(probe);
-        /* If a file could not be attached to, calls are being missed, so look again soon. */
+        /* If the probe could not attach to a file, calls are being missed, so the next scan must follow
+         * soon. */
         const uint64_t scan_ms = probe->options.all && probe->files.is_announced ? SCAN_ALL_MS : SCAN_MS;
         if (ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000) {
             scan(probe);
@@ -321,8 +322,8 @@ static void record(struct probe *probe, int signals)
     }
 }
 
-/* Ensures that a session has only one probe, since two would record each call twice. The lock is a socket's
- * name, which the kernel removes when the process ends. */
+/* Ensures that a session has only one probe, since two probes would record each call twice. The lock is an
+ * abstract socket's name, which the kernel frees when the process ends. */
 static int lock_session(const struct probe *probe)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -344,7 +345,7 @@ static int refuse(int error, const char *why)
     char lack[CT_LACK_BYTES];
     if (ct_kernel_lacks(lack))
         return ct_fail(EXIT_FAILURE, "probe: %s", lack);
-    /* The verifier returns -EACCES, too. */
+    /* Even for root, -EACCES is possible, because the verifier returns it for a program that it rejects. */
     if (error == -EPERM || (error == -EACCES && geteuid() != 0))
         return ct_fail(
             EXIT_FAILURE,
@@ -359,7 +360,7 @@ static bool wants_machine(const struct probe *probe)
     return ct_hooks_are_wanted(&probe->hooks) || probe->has_fences;
 }
 
-/* Returns whether the probe makes perf events after its start. */
+/* Returns whether the probe will need to create perf events after it has started. */
 static bool makes_events_later(const struct probe *probe)
 {
     return ct_programs_method(probe->programs) == CT_METHOD_EVENTS || probe->hooks.path;
@@ -410,7 +411,8 @@ static int begin(struct probe *probe)
     return CT_GO_ON;
 }
 
-/* Starts the writer of the probe's own segment, for arrivals and for events of the machine. */
+/* Starts the arrivals writer (writer.h), which writes the probe's own segment and the events of the
+ * machine. */
 static void begin_machine(struct probe *probe)
 {
     struct ct_channel machine;
@@ -423,8 +425,8 @@ static void begin_machine(struct probe *probe)
     fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
 }
 
-/* Attaches the hooks, and the programs for fences. The probe's own hook and the programs need the right to
- * make perf events only for that. */
+/* Attaches the hooks, and the programs for fences. Afterwards, the probe's own hook and the fence programs no
+ * longer need the right to create perf events. */
 static void attach_hooks(struct probe *probe)
 {
     ct_hooks_attach(&probe->hooks);
@@ -435,7 +437,8 @@ static void attach_hooks(struct probe *probe)
         fprintf(stderr, "cudatrace-probe: cannot drop CAP_SYS_ADMIN: %s\n", strerror(-error));
 }
 
-/* Returns the table of --hooks, the machine's table if there is one, or NULL. */
+/* Returns the path of the table given with --hooks, or else of the machine's table if it exists, or else
+ * NULL. */
 static const char *hook_table_of(const struct ct_probe_options *options)
 {
     static const char machines[] = "/etc/cudatrace/hooks";
@@ -452,8 +455,8 @@ static int run(struct probe *probe)
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* a writer may have ended, or the reader of standard error */
-    /* On a busy machine, the rings could become full before writers with normal priority run. Without the
-     * right to raise the priority, it stays unchanged. */
+    /* On a busy machine, the rings could become full before writers with normal priority run. If the probe
+     * lacks the right to raise its priority, it continues with normal priority. */
     setpriority(PRIO_PROCESS, 0, -10);
     /* Each recorded process needs four descriptors. */
     struct rlimit files;
@@ -486,7 +489,7 @@ static int run(struct probe *probe)
         ct_ioctls_detach(&probe->ioctls);
         ct_fences_detach(&probe->fences);
         ct_probed_files_detach(&probe->files);
-        /* Adds the processes that the kernel has found since notices were last read. */
+        /* Adds the processes that the BPF programs have reported since notices were last read. */
         read_notices(probe);
         ct_probed_finish(&probe->probed);
         status = EXIT_SUCCESS;
@@ -495,8 +498,8 @@ static int run(struct probe *probe)
     return status;
 }
 
-/* Fills standard descriptors that the caller closed. Otherwise, a map or the lock could be given one of these
- * descriptors. Messages would then be written to it, and every writer would keep it open. */
+/* Opens standard descriptors that the caller has closed. Otherwise, a map or the lock could be given such a
+ * descriptor's number. Messages would then be written to it, and every writer would keep it open. */
 static void fill_standard_files(void)
 {
     int fd;

@@ -41,8 +41,8 @@ bool ct_probed_is_empty(const struct ct_probed_set *set)
 
 /* ---- writers ---- */
 
-/* In the writer, closes all descriptors that are not in the plan. If the writer kept a link open, the BPF
- * programs would stay attached even after the probe was killed. */
+/* Called in the writer: closes all descriptors that are not in the plan. If a writer kept a BPF link open,
+ * the programs would stay attached even after the probe was killed. */
 static void close_others(const struct ct_writer_plan *plan)
 {
     const int kept[] = { plan->pidfd,   plan->ring, plan->threads, plan->lost,
@@ -94,7 +94,8 @@ static void take_lock(struct ct_probed *probed, int lock)
     probed->new_lock = lock;
 }
 
-/* The daemon knows the last segment, so the lock of the earlier one is not needed any more. */
+/* Called when the daemon knows the latest segment. The lock of the segment before it is then no longer
+ * needed. */
 static void pass_lock(struct ct_probed *probed)
 {
     if (probed->new_lock < 0)
@@ -104,7 +105,7 @@ static void pass_lock(struct ct_probed *probed)
     probed->new_lock = -1;
 }
 
-/* Takes the writer's messages, a few at a time. Returns whether CT_LINK_READY was among them. */
+/* Takes a few of the writer's messages. Returns whether CT_LINK_READY was among them. */
 static bool read_link(struct ct_probed *probed)
 {
     bool is_ready = false;
@@ -123,7 +124,7 @@ static bool read_link(struct ct_probed *probed)
 
 /* ---- the start of a writer ---- */
 
-/* Waits until the writer has a segment, has found no daemon, or has ended. */
+/* Waits until the writer has created a segment, has found that there is no daemon, or has ended. */
 static void wait_until_ready(struct ct_probed *probed)
 {
     const uint64_t until_ns = ct_monotonic_ns() + READY_NS;
@@ -133,7 +134,8 @@ static void wait_until_ready(struct ct_probed *probed)
         poll(&link, 1, (int)((until_ns - now_ns) / 1000000));
 }
 
-/* Describes the process for all of its writers, since it may have ended when a later one starts. */
+/* Describes the process for its first writer and for any later ones, since the process may have ended by the
+ * time that a later writer starts. */
 static int describe(struct ct_probed *probed, const struct ct_probe_notice *found)
 {
     struct ct_proc_status status;
@@ -159,7 +161,8 @@ static bool has_ended(const struct ct_probed *probed)
     return error ? error == -ESRCH : stat.ended || stat.start_ticks != probed->program.start_ticks;
 }
 
-/* Returns -1 if the process has ended. Checks that last, because the pid may have been reused. */
+/* Returns a pidfd, or -1 if the process has ended. After opening the pidfd, checks that it belongs to the
+ * process, because the pid may have been reused. */
 static int open_process(const struct ct_probed *probed)
 {
     const int pidfd = (int)syscall(SYS_pidfd_open, probed->pid, 0);
@@ -228,8 +231,8 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
     return error;
 }
 
-/* Does not wait for the writer of a process that the kernel has found, because other notices may be
- * waiting. */
+/* If the BPF programs have found the process, does not wait until its writer is ready, because more notices
+ * may be pending. */
 static int start_first_writer(struct ct_probed_set *set, struct ct_probed *probed,
                               const struct ct_probe_notice *found)
 {
@@ -244,7 +247,7 @@ static int start_first_writer(struct ct_probed_set *set, struct ct_probed *probe
 
 /* ---- the set ---- */
 
-/* A notice contains the start time of its process, which may already have ended. */
+/* The start time is taken from the notice, if there is one, because the process may already have ended. */
 static struct ct_probed *insert(struct ct_probed_set *set, pid_t pid, const struct ct_probe_notice *found)
 {
     const uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -270,7 +273,8 @@ static void unlink_probed(struct ct_probed_set *set, const struct ct_probed *pro
     *link = probed->next;
 }
 
-/* Removes a skipped process whose visit is over. Returns the hook's segment, which the caller then owns. */
+/* Removes a skipped process after the hook's visit to it has ended. Returns the hook's segment, which then
+ * belongs to the caller. */
 static struct ct_hook_segment take_skipped(struct ct_probed_set *set, pid_t pid)
 {
     struct ct_probed *probed = ct_probed_find(set, pid);
@@ -317,8 +321,8 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
                       : executed_ns ? executed_ns
                                     : ct_program_start_ns(probed->program.start_ticks);
     probed->channel = *channel;
-    /* A library may be probed already, so calls may be made from now on. For a process that the kernel has
-     * found, this flag was set before its notice was consumed. */
+    /* The process's libraries may already have probes, so the first call may be recorded at any time. If the
+     * BPF programs have found the process, the value was already set before the notice was consumed. */
     __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
     int error = found ? 0 : ct_channel_give(set->programs, pid, channel);
     if (error) {
@@ -326,7 +330,8 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
         return error;
     }
     error = start_first_writer(set, probed, found);
-    /* Its threads use the channel, so no other process gets the channel before this one has ended. */
+    /* The process's threads already use the channel, so it cannot be given to another process before this
+     * process has ended. */
     if (error) {
         ct_channel_give(set->programs, pid, NULL);
         __atomic_store_n(&set->functions->arriving[channel->number], 0, __ATOMIC_RELEASE);
@@ -386,7 +391,8 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
         return error;
     }
     error = start_writer(set, probed, now_ns, 0);
-    /* Its threads may use the channel, so no other process gets the channel before this one has ended. */
+    /* The process's threads may already use the channel, so it cannot be given to another process before this
+     * process has ended. */
     if (error)
         ct_companion_take_back(set->programs, companion->pid, channel);
     else
@@ -424,7 +430,8 @@ static void note_writer_end(struct ct_probed *probed, int status)
                 probed->pid, probed->writers);
 }
 
-/* The last writer may have left calls in the ring. If no writer can be started, the next reap tries again. */
+/* Starts a new writer, because the previous writer may have left calls in the ring. If that fails,
+ * ct_probed_reap() will try again. */
 static void replace_writer(struct ct_probed_set *set, struct ct_probed *probed)
 {
     const int error = start_writer(set, probed, ct_monotonic_ns(), 0);
@@ -460,8 +467,8 @@ void ct_probed_reap(struct ct_probed_set *set)
     }
 }
 
-/* Waits for the writer to exit, until the given time or another Ctrl-C. Returns whether it has exited.
- * The signals are blocked. */
+/* Waits until the writer exits, but at most until the given time or another Ctrl-C. Returns whether the
+ * writer has exited. The signals must be blocked. */
 static bool await_end(pid_t writer, uint64_t until_ns, int *status)
 {
     sigset_t signals;
@@ -513,8 +520,8 @@ void ct_probed_finish(struct ct_probed_set *set)
         else
             end_recording(probed);
     }
-    /* The arrivals writer ends last. While it runs, the daemon waits for segments that the other writers have
-     * not created yet. */
+    /* The arrivals writer must end last: while it runs, the daemon waits for segments that the other writers
+     * have not created yet. */
     for (struct ct_probed *probed = set->first, *next; probed; probed = next) {
         next = probed->next;
         if (probed != arrivals)

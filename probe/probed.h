@@ -30,8 +30,8 @@ struct ct_probed {
     pid_t writer;                /* 0: it has ended */
     int link;                    /* to that writer (writer_link.h), or -1 */
     unsigned writers;            /* number of writers that were started for it */
-    /* Descriptors that hold the locks of segments, or -1. The daemon knows the segment of `known_lock`, if it
-     * knows any. `new_lock` is the lock of a later segment. */
+    /* Descriptors that hold the locks of segments, or -1. `known_lock` is the lock of the latest segment that
+     * the daemon knows, or of the first segment. `new_lock` is the lock of a later segment. */
     int known_lock, new_lock;
 };
 
@@ -41,37 +41,39 @@ struct ct_probed_set {
     struct ct_probed *first;
 };
 
-/* Starts the arrivals writer (writer.h), before any process is added. It also writes the events of the
- * machine if `machine` is not NULL, and then owns that channel. Returns 0 or -errno. */
+/* Starts the arrivals writer (writer.h), before any process is added. If `machine` is not NULL, it is the
+ * channel for events of the machine. The arrivals writer then owns this channel, and also writes these
+ * events. Returns 0 or -errno. */
 int ct_probed_begin(struct ct_probed_set *set, const struct ct_channel *machine);
 struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
-/* Returns true if no process is recorded or skipped, except for the probe itself. */
+/* Returns true if the set contains no recorded or skipped process other than the probe itself. */
 bool ct_probed_is_empty(const struct ct_probed_set *set);
-/* Records the process from now on. If `found` is set, the kernel has found the process and assigned the
- * channel, and the process has been recorded since then. Otherwise, waits up to two seconds until the writer
- * is ready. If `exec_ns` is not 0, it identifies the program (struct ct_segment). Returns 0, -ESRCH if the
- * process has ended, -EEXIST if the kernel has just found the process and a notice will follow, or another
- * -errno. After an error, the channel is freed, either immediately or when the process has ended. */
+/* Records the process from now on. If `found` is not NULL, it is the BPF programs' notice about the process.
+ * In that case, the programs have already assigned the channel, and record the process. If `found` is NULL,
+ * waits up to two seconds until the writer is ready. If `exec_ns` is not 0, it identifies the program (struct
+ * ct_segment). Returns 0 or -errno: -ESRCH if the process has ended, or -EEXIST if the BPF programs have just
+ * found the process and a notice will follow. After an error, the channel is freed, either immediately or
+ * when the process has ended. */
 int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t exec_ns,
                   const struct ct_probe_notice *found);
-/* Skips a process, so that none of its calls is recorded. `channel` is the channel that the kernel has
- * assigned, or NULL. If the process has a visit (ct_programs_set_visit()), a notice follows when the visit is
- * over. */
+/* Skips a process, so that none of its calls is recorded. `channel` is the channel that the BPF programs have
+ * assigned to it, or NULL. If the hook is visiting the process (ct_programs_set_visit()), a notice follows
+ * when the visit is over. */
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
 /* Accompanies the hook of a process that is skipped or unknown. Returns 0 or -errno. After an error, the
  * channel is freed, either immediately or when the process has ended. */
 int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *companion,
                         struct ct_channel *channel);
-/* Opens the segment of the hook that visits a skipped process, if the segment is new. */
+/* Opens the segment of the hook that is visiting a skipped process, unless that segment is already open. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
-/* Ends the recording of a program after its process has executed another program. */
+/* Ends the recording of a program after its process has called exec() for another program. */
 void ct_probed_exec(struct ct_probed *probed);
 /* Removes processes that have ended, and replaces writers that were killed. A new writer continues where the
- * last one stopped, even if the process has ended. Until the daemon knows its segment, the last segment stays
- * locked. */
+ * previous writer stopped, even if the process has ended. The previous writer's segment stays locked until
+ * the daemon knows the new one. */
 void ct_probed_reap(struct ct_probed_set *set);
-/* Ends each writer after it has written the contents of its channel. Kills writers that do not end in time,
- * or before Ctrl-C is pressed again. */
+/* Ends the writers, after each has written the remaining contents of its channel. Kills writers that have not
+ * ended in time, or that are still running when Ctrl-C is pressed again. */
 void ct_probed_finish(struct ct_probed_set *set);
 
 #endif

@@ -43,8 +43,8 @@ static struct ct_decoded decode_arguments(const struct ct_function_table *functi
     return decoded;
 }
 
-/* A request needs no decoder. The BPF program has read its status, because the process may reuse that memory
- * after the return. */
+/* A request needs no decoder. Its status has already been read by the BPF program, because the process may
+ * reuse the memory of the status after the return. */
 struct ct_decoded ct_probed_call_decode(const struct ct_function_table *functions,
                                         const struct ct_probe_record *call, const struct ct_thread *thread,
                                         struct ct_producer *producer, uint64_t start, uint64_t end)

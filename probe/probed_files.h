@@ -1,4 +1,4 @@
-/* The files of libcuda with probes, each in one process or in all processes. */
+/* The libcuda files that have probes, each in one process or in all processes. */
 #ifndef CT_PROBE_PROBED_FILES_H
 #define CT_PROBE_PROBED_FILES_H
 
@@ -27,15 +27,15 @@ struct ct_probed_files {
 };
 
 /* Attaches probes to a file that the process `pid` maps or may map later, unless that has been tried before.
- * Prints an error, and why the file cannot be attached to yet. */
+ * Prints any error, or why attaching must wait. */
 void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid);
-/* Returns whether attaching to the file in all processes has been tried. */
+/* Returns whether the probe has tried to attach to the file in all processes. */
 bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_mapped_driver *image);
-/* Lets the next ct_probed_files_attach() try again if a process prevented the last attempt. Returns whether
- * there is such a file. */
+/* If a process has prevented the probe from attaching to a file, makes the next ct_probed_files_attach() for
+ * that file try again. Returns whether there are such files. */
 bool ct_probed_files_retry(struct ct_probed_files *files);
-/* Prints that the functions are probed, once for each time that another command has kept a file from being
- * probed. Prints nothing while there is such a file, because calls that begin then would be missed. */
+/* Prints that the functions are probed. While another command prevents the probe from attaching to a file,
+ * prints nothing, because calls that begin then are missed. Afterwards, prints the message again. */
 void ct_probed_files_announce(struct ct_probed_files *files);
 /* Detaches from all files. */
 void ct_probed_files_detach(struct ct_probed_files *files);

@@ -5,10 +5,12 @@
 #include "functions.h"
 #include "programs.h"
 
-/* Lets the kernel measure all BPF programs of the machine, until the descriptor is closed. Each run of a
- * program takes longer. Returns a descriptor or -errno. Needs CAP_SYS_ADMIN and Linux 5.8. */
+/* Makes the kernel measure all BPF programs on the machine until the returned descriptor is closed. The
+ * measurement makes each run of a program take longer. Returns a descriptor or -errno. Requires CAP_SYS_ADMIN
+ * and Linux 5.8. */
 int ct_program_costs_begin(void);
-/* Prints a line for each program that ran since then, and a line for the events that were recorded. */
+/* Prints a line for each program that has run since the measurement began, and a line for the recorded
+ * events. */
 void ct_program_costs_print(const struct ct_programs *programs, const struct ct_function_table *functions);
 
 #endif

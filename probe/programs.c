@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Attach types from the kernel's include/uapi/linux/bpf.h, since Linux 6.6 and 6.13. Debian 12 has an older
- * header. */
+/* Attach types from the kernel's include/uapi/linux/bpf.h, added in Linux 6.6 and 6.13. The header in Debian
+ * 12 is older. */
 #define TRACE_UPROBE_MULTI   ((enum bpf_attach_type)48)
 #define TRACE_UPROBE_SESSION ((enum bpf_attach_type)57)
 enum { UPROBE_MULTI_RETURN = 1 };
@@ -45,7 +45,7 @@ void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const 
 
 /* ---- attaching ---- */
 
-/* The part of union bpf_attr (in the same header) that BPF_LINK_CREATE uses for uprobe_multi. */
+/* The part of union bpf_attr (include/uapi/linux/bpf.h) that BPF_LINK_CREATE uses for uprobe_multi. */
 struct multi_attributes {
     uint32_t program, target, type, flags;
     uint64_t path, offsets, counters, cookies;
@@ -77,7 +77,7 @@ static int attach_event(const struct bpf_program *program, bool is_return, const
     return *link ? 0 : -errno;
 }
 
-/* Attaches to the returns first, since a return whose entry was not seen has no effect. */
+/* Attaches to the returns before the entries, since a return whose entry was not seen has no effect. */
 static int attach_events(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                          const uint64_t *cookies, pid_t pid, struct ct_links *links)
 {
@@ -235,8 +235,8 @@ static int make_maps(struct ct_channel *channel)
                                 : 0;
 }
 
-/* Puts the maps into the outer map. Whenever a map of maps is updated, the kernel waits about 10 ms until no
- * program uses the old value. For a batch (Linux 5.17), it waits only once. */
+/* Puts the maps into the outer map. After each update of a map of maps, the kernel waits about 10 ms until no
+ * program uses the old value. If all updates are made as one batch (Linux 5.17), it waits only once. */
 static int insert(const struct bpf_map *outer, const uint32_t *numbers, const int *maps, uint32_t count)
 {
     uint32_t done = count;
@@ -425,7 +425,7 @@ static int measure_at(struct ct_programs *programs, const struct ct_channel *cha
     return error;
 }
 
-/* Uses a function of this program to check that the method works, and to measure its cost. */
+/* Checks that the method works by attaching to a function of this program, and measures the method's cost. */
 static int measure(struct ct_programs *programs)
 {
     uint64_t number = CT_PROBE_FUNCTIONS - 1;
@@ -447,8 +447,8 @@ static int measure(struct ct_programs *programs)
 
 static char first_warning[CT_WHY_BYTES];
 
-/* Returns the last line before the statistics in the verifier's log, which is the reason why the verifier
- * rejected the program. */
+/* Returns the last line before the statistics in the verifier's log. This line gives the reason why the
+ * verifier rejected the program. */
 static const char *refusal_in(char *log)
 {
     static const char *const after[] = { "\nprocessed ", "\n-- END PROG LOAD LOG" };
@@ -462,7 +462,7 @@ static const char *refusal_in(char *log)
 }
 
 /* Keeps libbpf's first warning, and the verifier's reason, which follows it. Later warnings only repeat that
- * the programs are not loaded. */
+ * the programs have not been loaded. */
 __attribute__((format(printf, 2, 0))) static int keep_warning(enum libbpf_print_level level,
                                                               const char *format, va_list arguments)
 {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Methods of attaching to the entries and returns of functions, beginning with the best. */
+/* Methods of attaching to the entries and returns of functions, from best to worst. */
 enum ct_method {
     CT_METHOD_SESSION, /* one program for both, all functions in one link (Linux 6.13) */
     CT_METHOD_MULTI,   /* one program each, all functions in one link (Linux 6.6) */
@@ -23,7 +23,7 @@ extern const char *const ct_method_names[CT_METHOD_COUNT];
 
 struct ct_programs;
 
-/* Selects the programs that are optional. */
+/* Selects which of the optional programs are loaded. */
 struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
     const pid_t *pid;   /* the only processes that have such events; NULL: any process may have them */
@@ -33,9 +33,9 @@ struct ct_program_set {
     bool ioctls;  /* record system calls on the devices of the kernel driver */
     bool fences;  /* record DMA fences; the kernel must have their tracepoints */
 };
-/* Loads the programs for the first method, beginning with `best`, that works in this kernel. Tries each
- * method on a function of this process. Returns 0, or the last attempt's -errno, with libbpf's reason in
- * `why`. */
+/* Loads the programs for the best method that works with this kernel, starting with the method `best`. Tests
+ * each method on a function of this process. Returns 0, or the -errno of the last attempt, with libbpf's
+ * reason in `why`. */
 enum { CT_WHY_BYTES = 512 };
 int ct_programs_load(enum ct_method best, struct ct_program_set optional, struct ct_programs **programs,
                      char why[CT_WHY_BYTES]);
@@ -49,24 +49,26 @@ struct ct_probe_cost {
 };
 struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs);
 
-/* Returns the programs, in the order of their files. */
+/* Returns all loaded programs, in the order of the object files that contain them. */
 struct bpf_object;
 const struct bpf_object *ct_programs_object(const struct ct_programs *programs);
-/* Returns how many events of the kernel have a record. `event` is below CT_EVENT_COUNT. */
+/* Returns how many records have been written of the given kernel event. `event` must be below
+ * CT_EVENT_COUNT. */
 uint64_t ct_programs_recorded(const struct ct_programs *programs, uint32_t event);
 
-/* Returns the map of notices, a ring of struct ct_probe_notice. */
+/* Returns the descriptor of the notices, a ring buffer of struct ct_probe_notice. */
 int ct_programs_notices(const struct ct_programs *programs);
 
 /* ---- functions ---- */
 
-/* Sets the shape of a function's arguments, before the programs are attached to it. */
+/* Sets the shape of a function's arguments. Must be called before the programs are attached to the
+ * function. */
 void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const struct ct_probe_shape *shape);
 
 /* The links to the functions of one file. */
 struct ct_links;
-/* Attaches to functions of the file, in all processes that map it now or later, or only in the process `pid`
- * if it is not 0. Returns 0 or -errno. */
+/* Attaches to functions of the file, either in all processes that map the file now or later (`pid` is 0), or
+ * only in the process `pid`. Returns 0 or -errno. */
 int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                        pid_t pid, struct ct_links **links);
 void ct_links_close(struct ct_links *links);
@@ -83,11 +85,11 @@ enum ct_hook_end {
     CT_HOOK_ENTRY_IN_MACHINE,
     CT_HOOK_ENDS
 };
-/* Returns the program for the entries or the returns of functions, for entries alone, or for tracepoints. The
- * last two also have programs for the whole machine. */
+/* Returns the program for one end of hooked functions (entry or return), for functions hooked at entry only,
+ * or for tracepoints. For the last two, there are also programs that record the whole machine. */
 const struct bpf_program *ct_programs_hook(const struct ct_programs *programs, enum ct_hook_end end);
-/* Returns the rule with the given number (below CT_HOOK_RULES) in the memory of the BPF programs. The rule
- * must not change while a program that refers to it is attached. */
+/* Returns the rule with the given number (below CT_HOOK_RULES), which is in the memory of the BPF programs.
+ * The caller must not change the rule while a program that refers to it is attached. */
 struct ct_hook_rule *ct_programs_rule(const struct ct_programs *programs, uint32_t number);
 
 /* Sets the address that kernel functions return to while a program awaits their return. */
@@ -95,7 +97,8 @@ void ct_programs_set_trampoline(struct ct_programs *programs, uint64_t address);
 
 /* ---- requests to the kernel driver ---- */
 
-/* The tracepoints of system calls, in the order of attaching. An entry has no effect without its return. */
+/* The tracepoints of system calls, in the order of attachment. For each system call, the return precedes the
+ * entry, since a return whose entry was not seen has no effect. */
 enum ct_system_call_point {
     CT_IOCTL_LEAVE,
     CT_IOCTL_ENTER,
@@ -109,14 +112,15 @@ enum ct_system_call_point {
 };
 const struct bpf_program *ct_programs_system_call(const struct ct_programs *programs,
                                                   enum ct_system_call_point point);
-/* Sets the driver's devices, and its release (ct_ioctl_release()). If `release` is 0, the
- * programs use the version that was last passed to the kernel. */
+/* Sets the device numbers of the kernel driver, and its release (ct_ioctl_release()). If `release` is 0, the
+ * BPF programs use the version that a process last passed to the driver. */
 void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_devices *devices,
                             uint32_t release);
 
 /* ---- fences ---- */
 
-/* The tracepoints of fences, in the order of attaching. A beginning has no effect without its end. */
+/* The tracepoints of fences, in the order of attachment. Ends precede beginnings, since an end whose
+ * beginning was not seen has no effect. */
 enum ct_fence_point {
     CT_FENCE_SIGNALED,
     CT_FENCE_DESTROY,
@@ -126,27 +130,28 @@ enum ct_fence_point {
     CT_FENCE_EMIT,
     CT_FENCE_POINTS
 };
-/* Returns the program for the tracepoint. It is attached by ct_tracepoint_attach(), or by
- * bpf_program__attach() if it is of another type than BPF_PROG_TYPE_TRACEPOINT. */
+/* Returns the program for the tracepoint. Attach it with ct_tracepoint_attach() if its type is
+ * BPF_PROG_TYPE_TRACEPOINT, or otherwise with bpf_program__attach(). */
 const struct bpf_program *ct_programs_fence(const struct ct_programs *programs, enum ct_fence_point point);
 
 /* ---- channels ---- */
 
-/* The maps that carry the calls of one process out of the kernel. */
+/* The maps through which the calls of one process leave the kernel. */
 struct ct_channel {
     uint32_t number;
     int ring, threads, lost; /* descriptors of maps */
 };
 /* Creates `count` channels, at most CT_CHANNELS_AT_ONCE, that no process uses yet. Returns 0, -ENOSPC if
- * there would be more than CT_PROBE_PROCESSES channels, or another -errno. After an error, none has been
- * created. */
+ * there would be more than CT_PROBE_PROCESSES channels, or another -errno. After an error, no channel has
+ * been created. */
 enum { CT_CHANNELS_AT_ONCE = 64 };
 int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count);
 void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
-/* Returns where the BPF programs write how the channel's process has ended (CT_PROBE_ENDED). */
+/* Returns the address where the BPF programs store how the channel's process has ended (CT_PROBE_ENDED). */
 const uint32_t *ct_channel_end(const struct ct_programs *programs, const struct ct_channel *channel);
 /* Assigns the channel to the process. Returns 0, -EEXIST if the process already has a channel, or another
- * -errno. If `channel` is NULL, calls of the process are not recorded, whether it has a channel or not. */
+ * -errno. If `channel` is NULL, the process's calls will not be recorded, even if it already has a
+ * channel. */
 int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Ends that assignment. */
 void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
@@ -156,16 +161,18 @@ void ct_programs_set_machine(struct ct_programs *programs, const struct ct_chann
  * comes from the segment of the hook (struct ct_segment). Returns 0 or -errno. */
 int ct_companion_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel,
                       int32_t producer);
-/* Ends that assignment. Does nothing if the process has no companion with that channel. */
+/* Ends the assignment of the channel to the process's companion. Does nothing if there is no such
+ * assignment. */
 void ct_companion_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
-/* Sets the visit of a process: the address of CT_AREA_CODE. If the process is not recorded, it takes a spare
- * channel when the visit is over, and is recorded from then on. Returns 0 or -errno. */
+/* Registers the hook's visit to a process. `area` is the address of CT_AREA_CODE in the process. If the
+ * process is not recorded, it takes a spare channel when the visit is over, and is recorded from then on.
+ * Returns 0 or -errno. */
 int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area);
-/* Returns the time when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC, or 0 if
- * the process had no channel at that time. */
+/* Returns the time when the process called exec() for its current program, in nanoseconds of CLOCK_MONOTONIC,
+ * or 0 if the process had no channel at that time. */
 uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid);
-/* Makes the channel available in the kernel. The next process that makes a call without having a channel
- * takes it. */
+/* Makes the channel available to the BPF programs, which assign it to the next process that makes a call and
+ * has no channel. */
 int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel);
 
 #endif

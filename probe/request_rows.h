@@ -1,4 +1,5 @@
-/* The rows of a process's requests to the kernel driver: the number in the segment of each kind of request.
+/* Rows for a process's requests to the kernel driver. A row contains the number that a kind of request has in
+ * the segment.
  */
 #ifndef CT_PROBE_REQUEST_ROWS_H
 #define CT_PROBE_REQUEST_ROWS_H
@@ -7,21 +8,23 @@
 #include "table.h"
 
 struct ct_segment;
-/* Rows whose fields are all zero are empty. */
+/* A row is empty if all of its fields are zero. */
 struct ct_request_rows {
     struct ct_table ids; /* by number space and code */
     uint32_t count;
 };
 
-/* Returns whether calls of the function are requests: CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
+/* Returns whether calls of the function are requests, that is, whether it is in the range from
+ * CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
 bool ct_request_is(uint32_t function);
-/* Returns the number of the request in the segment, which gets an entry for it if it has none. Returns 0 if
- * the process makes too many kinds of requests, or if the segment is full. */
+/* Returns the number of the request in the segment, after adding an entry to the segment if necessary.
+ * Returns 0 if the process makes too many kinds of requests, or if the segment is full. */
 uint16_t ct_request_rows_id(struct ct_request_rows *rows, struct ct_segment *segment, uint32_t function,
                             uint32_t code);
-/* Returns the function under which all requests without a row in the same language are recorded. */
+/* Returns the function under which a request without a row is recorded, together with all others in the same
+ * language. */
 uint32_t ct_request_other(uint32_t function);
-/* Forgets all rows, because there is another segment. */
+/* Forgets all rows. Must be called when there is a new segment. */
 void ct_request_rows_forget(struct ct_request_rows *rows);
 
 #endif

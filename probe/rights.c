@@ -16,8 +16,8 @@ int ct_rights_try_user(uid_t uid)
     return geteuid() == uid || seteuid(uid) == 0 ? 0 : -errno;
 }
 
-/* Drops all capabilities that are not in the set. Programs that the process executes cannot regain any of
- * them. */
+/* Drops all capabilities that are not in the set, so that not even programs that the process executes can
+ * regain them. */
 static int keep(uint64_t kept)
 {
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /* In a rehearsal, argument `i` is (i + 1) << ARGUMENT_SHIFT | low. A read at that address, or shortly after
- * it, is a read through the argument. A decoder that expects a count, an enumeration or a flag sees the value
- * `low`. */
+ * it, is a read through the argument. If a decoder expects a count, an enumeration or a flag, it uses only
+ * the lower part, `low`. */
 enum { ARGUMENT_SHIFT = 40, ARGUMENTS = CT_REGISTER_ARGS + 16 };
 
 struct span {
@@ -28,7 +28,8 @@ struct rehearsal {
     bool is_urgent;
 };
 
-/* Notes a read. Returns false if a record has no place for it, which ends loops over arrays. */
+/* Notes a read. Returns false if there is no place for it in a record, so that decoders stop reading an
+ * array. */
 static bool note(enum ct_target_access access, uint64_t address, void *to, uint64_t bytes, void *data)
 {
     struct rehearsal *rehearsal = data;
@@ -68,7 +69,7 @@ static uint32_t bytes_of(const struct span *span)
     return (uint32_t)(span->end - span->begin);
 }
 
-/* Returns the argument that follows `last` if arguments are ordered by the length of their reads, and by
+/* Returns the argument that follows `last`. Arguments are ordered by the length of their reads, and by
  * position if the lengths are equal. Returns CT_PROBE_ARGUMENTS if there is none. To get the first argument,
  * pass CT_PROBE_ARGUMENTS as `last`. */
 static uint8_t next_longer(const struct rehearsal *rehearsal, uint8_t last)
@@ -112,8 +113,8 @@ static void lay_out(struct ct_probe_shape *shape, const struct rehearsal *rehear
 
 static void find_shape(struct ct_probe_shape *shape, uint32_t row)
 {
-    /* Values of arguments (such as counts and attributes) and of memory. Together, they make a decoder read
-     * everything that it can. */
+    /* The values of arguments (such as counts and attributes) and of memory for the rehearsals. Together,
+     * they make a decoder read everything that it can read. */
     static const uint32_t lows[] = { 1, 5 },
                           words[] = { 0, 1, CT_CUBIN_MAGIC, CT_FATBIN_MAGIC, CT_WRAPPER_MAGIC };
     enum { LOWS = sizeof(lows) / sizeof(lows[0]), WORDS = sizeof(words) / sizeof(words[0]) };
@@ -134,8 +135,8 @@ const struct ct_probe_shape *ct_shapes_find(void)
         mmap(NULL, sizeof(*shapes) * CT_ROW_COUNT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shapes == MAP_FAILED)
         return NULL;
-    /* Decoders keep facts about the objects that they see. The facts from a rehearsal vanish with this
-     * child. */
+    /* Decoders store facts about the objects that they see. The rehearsals run in a child process, so that
+     * facts from them are not kept. */
     const pid_t child = fork();
     if (child == 0) {
         for (uint32_t row = 0; row < CT_ROW_COUNT; row++)

@@ -1,5 +1,5 @@
-/* Finds the shapes of functions (calls.h) by rehearsals, in which each decoder runs on recognisable
- * arguments, and its reads are noted. */
+/* Finds the shapes of functions (calls.h) by rehearsals: runs each decoder with recognisable arguments, and
+ * notes its reads. */
 #ifndef CT_PROBE_SHAPES_H
 #define CT_PROBE_SHAPES_H
 

@@ -49,8 +49,8 @@ void ct_target_rehearse(ct_target_act *act, void *data)
     target.act_data = data;
 }
 
-/* In a rehearsal, notes a read whose result does not matter, and returns true. Outside of a rehearsal,
- * returns false. */
+/* If this is a rehearsal, notes a read whose result does not matter, and returns true. Otherwise, returns
+ * false. */
 static bool rehearse(enum ct_target_access access, uint64_t address, uint64_t bytes)
 {
     return target.act && (target.act(access, address, NULL, bytes, target.act_data), true);
@@ -58,8 +58,8 @@ static bool rehearse(enum ct_target_access access, uint64_t address, uint64_t by
 
 /* ---- memory in the record ---- */
 
-/* Returns the next successful read from number *i on, and increments *i past it. Returns NULL if there is
- * none. */
+/* Returns the first successful read whose number is at least *i, and sets *i to the number after it. Returns
+ * NULL if there is none. */
 static const struct ct_probe_read *next_read(uint32_t *i)
 {
     for (; target.values && *i < target.shape->reads; (*i)++) {
@@ -101,8 +101,8 @@ static size_t read_some(uint64_t address, void *to, size_t bytes)
 }
 
 /* Returns whether the memory at the address has probably not changed since the call returned. The record
- * should contain the beginning of the memory that an argument points to. If this beginning is missing or has
- * changed, the rest has probably changed, too. */
+ * should contain the beginning of the memory that an argument points to. If that beginning is missing from
+ * the record, or differs from the present memory, the rest has probably changed, too. */
 static bool is_unchanged(uint64_t address)
 {
     uint8_t now[CT_PROBE_READ_BYTES];
@@ -126,7 +126,7 @@ bool ct_target_read(uint64_t address, void *to, size_t bytes)
            (is_unchanged(address) && read_some(address, to, bytes) == bytes);
 }
 
-/* Completes a string whose beginning is in the record. */
+/* Reads the rest of a string whose beginning is in the record. */
 static const char *read_text(uint64_t address, const char *beginning, size_t known)
 {
     const size_t got = read_some(address, target.text, CT_STRING_MAX);
@@ -135,7 +135,7 @@ static const char *read_text(uint64_t address, const char *beginning, size_t kno
         return target.text;
     if (known == 0)
         return NULL;
-    /* The memory has changed. A truncated name ends with dots. */
+    /* The memory has changed, so only the recorded beginning is known. Dots show that it is truncated. */
     snprintf(target.text, sizeof(target.text), "%.*s...", (int)known, beginning);
     return target.text;
 }
@@ -155,7 +155,8 @@ const char *ct_target_text(uint64_t address)
     return read_text(address, "", 0);
 }
 
-/* If the record contains the whole string at the address, returns true and sets *bytes to its length. */
+/* Returns whether the record contains the whole string at the address. If so, sets *bytes to the string's
+ * length. */
 static bool measure_record(uint64_t address, uint64_t *bytes)
 {
     const struct ct_probe_read *read;

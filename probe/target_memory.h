@@ -1,6 +1,7 @@
-/* Memory of the probed process, for the decoders (target_access.h). The record of a call contains the memory
- * that its decoder usually reads, as it was when the call returned. Other memory is read later, from the
- * process itself. By then, the memory may have changed, or the process may have ended. */
+/* Reads the memory of the probed process for the decoders (target_access.h). The record of a call contains a
+ * copy of the memory that the function's decoder usually reads, made when the call returned. Other memory is
+ * read later, from the process itself. By then, the memory may have changed, or the process may have
+ * ended. */
 #ifndef CT_PROBE_TARGET_MEMORY_H
 #define CT_PROBE_TARGET_MEMORY_H
 
@@ -15,7 +16,7 @@
  * opening fails, only the memory in records can be read. */
 void ct_target_open(pid_t pid);
 
-/* Sets the call that is being decoded. Both arguments are NULL if there is none. */
+/* Sets the call that is being decoded, or no call if both arguments are NULL. */
 void ct_target_set_call(const struct ct_probe_values *values, const struct ct_probe_shape *shape);
 
 enum ct_target_access {
@@ -23,8 +24,9 @@ enum ct_target_access {
     CT_TARGET_TEXT, /* of CT_PROBE_READ_BYTES at most */
     CT_TARGET_BULK, /* of any length, or a file */
 };
-/* Begins a rehearsal: each read is passed to `act`, which may refuse it by returning false. `to` is NULL
- * unless the access is CT_TARGET_BYTES. If `act` is NULL, ends the rehearsal. */
+/* Begins a rehearsal: from now on, each read is passed to `act`, which can refuse the read by returning
+ * false. The `to` passed to `act` is NULL unless the access is CT_TARGET_BYTES. If `act` is NULL, ends the
+ * rehearsal. */
 typedef bool ct_target_act(enum ct_target_access access, uint64_t address, void *to, uint64_t bytes,
                            void *data);
 void ct_target_rehearse(ct_target_act *act, void *data);

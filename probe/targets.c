@@ -26,9 +26,9 @@ bool ct_targets_is_driver_function(const char *name)
 }
 
 /* The kernel emulates push %rbp, which takes a twentieth of the time of a single step (1.1 instead of 24 µs).
- * Two instructions may precede it: a landing pad, and a comparison by which libcuda 535 checks whether the
- * driver has ended. Neither moves the stack pointer, so a probe after them still sees its value at the
- * entry. */
+ * Two instructions may precede the push: a landing pad, and a comparison that libcuda 535 uses to check
+ * whether the driver has ended. Neither of them changes the stack pointer, so a probe after them still sees
+ * its value from the entry. */
 uint64_t ct_targets_place(const struct ct_elf *elf, uint64_t offset)
 {
     static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -54,7 +54,8 @@ static void note(const char *name, uint64_t offset, void *data)
         (struct found){ .offset = offset, .name = name, .is_known = ct_functions_is_known(name) };
 }
 
-/* Sorts by offset. If several names have the same offset, a known name precedes the others. */
+/* Sorts by offset. If several names have the same offset, a name known from driver_api.def precedes the
+ * others. */
 static int compare(const void *a, const void *b)
 {
     const struct found *left = a, *right = b;

@@ -23,8 +23,8 @@ int ct_targets_find(struct ct_targets *targets, const char *path, const struct c
 /* Returns whether the name could be a driver function's. */
 bool ct_targets_is_driver_function(const char *name);
 void ct_targets_free(struct ct_targets *targets);
-/* Returns the offset for the probe of the function at `offset`. It is the function's first instruction that
- * the kernel can emulate instead of single-stepping, or the function's entry. */
+/* Returns where to place the probe for the function at `offset`: at the first instruction that the kernel can
+ * emulate instead of single-stepping it, or else at the function's entry. */
 uint64_t ct_targets_place(const struct ct_elf *elf, uint64_t offset);
 
 #endif

@@ -1,5 +1,5 @@
-/* The state of threads, and the records in the channels' rings, for all BPF programs. The maps are defined in
- * calls.bpf.c. */
+/* The state of threads, and the functions that write records to the channels' rings, for all BPF programs.
+ * The maps are defined in calls.bpf.c. */
 #ifndef CT_PROBE_TASKS_BPF_H
 #define CT_PROBE_TASKS_BPF_H
 
@@ -60,7 +60,8 @@ struct channels_of_processes {
 };
 extern struct channels_of_processes channels SEC(".maps");
 
-/* Maps a process id to the process's visit. A process that was started with the hook has none. */
+/* Maps a process id to the hook's visit to the process. A process that was started with the hook has no
+ * entry. */
 struct visits_of_processes {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16 * CT_PROBE_PROCESSES);
@@ -69,7 +70,7 @@ struct visits_of_processes {
 };
 extern struct visits_of_processes visits SEC(".maps");
 
-/* The processes whose hook the probe accompanies, by process id. They have no channel in `channels`. */
+/* Maps a process id to the companion of the process's hook. Such a process has no channel in `channels`. */
 struct companions_of_processes {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, CT_PROBE_PROCESSES);
@@ -77,7 +78,7 @@ struct companions_of_processes {
     __type(value, struct ct_probe_companion);
 };
 extern struct companions_of_processes companions SEC(".maps");
-/* Set once there is a companion. */
+/* True as soon as any process has a companion. */
 extern bool has_companions;
 
 /* Returns the companion of the current process, or NULL. */
@@ -89,8 +90,8 @@ static inline const struct ct_probe_companion *companion_of_current(void)
 
 /* ---- the hook's lanes ---- */
 
-/* Reads what the hook has recorded of this thread. `producer` comes from struct ct_segment. The lane's thread
- * id is 0 if the thread has no lane, or if the hook has left it. */
+/* Reads the beginning of this thread's lane. `producer` is taken from the hook's struct ct_segment. Sets the
+ * lane's thread id to 0 if the hook has given the thread no lane, or has left the lane. */
 static inline void read_lane(__u64 producer, struct ct_probe_lane *lane)
 {
     const __u64 thread = bpf_get_current_task_btf()->thread.fsbase;
@@ -102,8 +103,9 @@ static inline void read_lane(__u64 producer, struct ct_probe_lane *lane)
         lane->tid = 0;
 }
 
-/* Returns the number of calls that the current thread has open in the hook's lane. The call whose record the
- * thread is writing does not count, because its end time has been read, or is about to be. */
+/* Returns how many open calls the hook's lane shows for the current thread. If the thread is currently
+ * writing the record of a call, that call does not count, because its end time has already been read, or will
+ * be read immediately. */
 static inline __u32 depth_in_hook(const struct ct_probe_companion *companion)
 {
     struct ct_probe_lane lane;
@@ -114,7 +116,7 @@ static inline __u32 depth_in_hook(const struct ct_probe_companion *companion)
 
 /* ---- channels ---- */
 
-/* Each channel has three maps: a ring, its threads, and its lost calls. */
+/* Each channel has three maps: a ring, a map of threads, and a map of lost calls. */
 struct thread_places {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, CT_PROBE_THREADS);
@@ -169,7 +171,7 @@ static inline void begin_record(struct ct_probe_record *record, __u32 tid, __u32
     record->read = 0;
 }
 
-/* Depths in records have a limit. */
+/* Limits a depth to the maximum that a record can contain. */
 static inline __u8 recorded_depth(__u32 depth)
 {
     return depth < CT_PROBE_OPEN ? depth : CT_PROBE_OPEN - 1;
@@ -183,7 +185,7 @@ static inline struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
     return record;
 }
 
-/* The number of events of the kernel that have a record. */
+/* How many records have been written of each kernel event. */
 extern __u64 recorded[CT_EVENT_COUNT];
 
 static inline void count_recorded(__u32 event)
@@ -206,7 +208,7 @@ static inline struct ct_probe_lost *lost_of(__u32 channel, __u32 function)
     return of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
 }
 
-/* Counts a lost call, which has no record. */
+/* Counts a lost call that has no record. */
 static inline void lose(__u32 channel, __u32 function, __u64 ns)
 {
     struct ct_probe_lost *calls = lost_of(channel, function);
@@ -216,7 +218,7 @@ static inline void lose(__u32 channel, __u32 function, __u64 ns)
     __sync_fetch_and_add(&calls->calls, 1);
 }
 
-/* Counts a call that was left out on request. */
+/* Counts a call that is skipped on purpose. */
 static inline void skip(__u32 channel, __u32 function, __u64 ns)
 {
     struct ct_probe_lost *calls = lost_of(channel, function);
@@ -240,7 +242,7 @@ static inline __u32 links_of(__u64 cookie)
     return cookie >> 32;
 }
 
-/* Takes an entry in the channel's map of threads. Tries a few places, which depend on the thread id. */
+/* Takes an entry in the channel's map of threads. Tries only a few entries, chosen by the thread id. */
 static inline __u32 take_thread(__u32 channel, __u32 tid)
 {
     enum { TRIES = 8 };
@@ -309,8 +311,9 @@ static inline __u32 recorded_channel(void)
     return *channel;
 }
 
-/* Returns the state of this thread if its process is recorded. If there is no memory for the state, the call
- * of the function is lost. Must not be called where the kernel holds locks of the scheduler. */
+/* Returns the state of this thread, or NULL if its process is not recorded. If there is no memory for the
+ * state, counts the call of the function as lost. Must not be called while the kernel holds locks of the
+ * scheduler. */
 static inline struct task *recorded_task(__u32 function)
 {
     struct task_struct *current = bpf_get_current_task_btf();
@@ -330,8 +333,8 @@ static inline struct task *recorded_task(__u32 function)
     return task;
 }
 
-/* Returns the state of a thread whose calls the hook records, or NULL if a call of the function is not
- * recorded. `task` is NULL if the thread has no state yet. */
+/* Returns the state of a thread whose driver calls the hook records, or NULL if the current call of the
+ * function must not be recorded. `task` is NULL if the thread has no state yet. */
 static inline struct task *companion_task(__u32 function, bool only_in_calls,
                                           const struct ct_probe_companion *companion, struct task *task,
                                           __u32 base)
@@ -344,7 +347,7 @@ static inline struct task *companion_task(__u32 function, bool only_in_calls,
         return task;
     if (BPF_CORE_READ(current, flags) & EXITING)
         return 0;
-    /* If the thread made a call before its process had a companion, it has a state already. */
+    /* If the thread made a call before its process had a companion, it already has a state. */
     task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task) {
         lose(companion->channel, function, 0);
@@ -357,9 +360,9 @@ static inline struct task *companion_task(__u32 function, bool only_in_calls,
     return task;
 }
 
-/* Returns the state of this thread, or NULL if its calls of the function are not recorded. Sets *base to the
- * number of open calls that have no frame, because the hook records them. Must not be called where the kernel
- * holds locks of the scheduler. */
+/* Returns the state of this thread, or NULL if the current call of the function must not be recorded. Sets
+ * *base to the number of open calls that have no frame, because the hook records them. Must not be called
+ * while the kernel holds locks of the scheduler. */
 static inline struct task *task_of(__u32 function, bool only_in_calls, __u32 *base)
 {
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -379,15 +382,15 @@ static inline bool is_kernels(__u64 sp)
     return (__s64)sp < 0;
 }
 
-/* Returns whether the frame is of a system call on a device of the kernel driver. */
+/* Returns whether the frame belongs to a system call on a device of the kernel driver. */
 static inline bool is_system_call(const struct frame *frame)
 {
     return (frame->function >= CT_EVENT_ESCAPE && frame->function <= CT_EVENT_MODESET) ||
            (frame->function >= CT_EVENT_OPENAT && frame->function <= CT_EVENT_CLOSE);
 }
 
-/* Returns the depth of the innermost frame in the kernel whose function is `first` to `last`, or
- * CT_PROBE_OPEN if there is none. */
+/* Returns the depth of the innermost kernel frame whose function number is in the range from `first` to
+ * `last`, or CT_PROBE_OPEN if there is none. */
 static inline __u32 depth_in_kernel(const struct task *task, __u32 first, __u32 last)
 {
     __u32 depth = task->depth;
@@ -403,9 +406,9 @@ static inline __u32 depth_in_kernel(const struct task *task, __u32 first, __u32 
     return CT_PROBE_OPEN;
 }
 
-/* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If not, longjmp or
- * an exception has left the frame's call, or the probe has missed the call's return. Interrupt handlers run
- * on a separate stack. */
+/* Returns whether the frame's call encloses a call that begins at the stack pointer `sp`. If not, the frame's
+ * call was left by longjmp or an exception, or the probe has missed its return. An interrupt handler runs on
+ * a separate stack, so its calls always count as enclosed. */
 static inline bool encloses(const struct frame *frame, __u64 sp)
 {
     enum { KERNEL_STACK_BYTES = 16384 };
@@ -414,8 +417,9 @@ static inline bool encloses(const struct frame *frame, __u64 sp)
     return frame->sp > sp || (is_kernels(sp) && frame->sp / KERNEL_STACK_BYTES != sp / KERNEL_STACK_BYTES);
 }
 
-/* Returns whether the function was entered by a jump at the end of another function (a tail call). In that
- * case, its return address is the kernel's trampoline, placed there by the probe of the other function. */
+/* Returns whether the function was entered by a jump at the end of another probed function (a tail call). In
+ * that case, its return address is the kernel's trampoline, because the probe of the other function has
+ * replaced the address. */
 static inline bool is_tail_call(struct task_struct *current, __u64 sp)
 {
     const struct xol_area *area = BPF_CORE_READ(current, mm, uprobes_state.xol_area);
@@ -425,8 +429,8 @@ static inline bool is_tail_call(struct task_struct *current, __u64 sp)
            address == BPF_CORE_READ(area, vaddr);
 }
 
-/* Returns the depth of a call that begins at the stack pointer `sp`. Frames of calls that have been left do
- * not count. */
+/* Returns the depth of a call that begins at the stack pointer `sp`, ignoring the frames of calls that have
+ * already been left. */
 static inline __u32 enclosing_depth(const struct task *task, struct task_struct *current, __u64 sp)
 {
     __u32 depth = task->depth;
@@ -439,11 +443,11 @@ static inline __u32 enclosing_depth(const struct task *task, struct task_struct 
     return depth;
 }
 
-/* Drops this thread's frames from `depth` on. Not static, since the verifier checks a global function only
- * once. */
+/* Drops this thread's frames from `depth` on. This function is not static, so that the verifier checks it
+ * only once. */
 int drop_frames(__u32 depth);
 
-/* Stores the arguments in registers and in the first `words` words of the stack. */
+/* Stores the arguments that are passed in registers, and the first `words` words of the stack. */
 static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_regs *registers)
 {
     frame->argument[0] = PT_REGS_PARM1(registers);
@@ -464,8 +468,8 @@ static inline void keep_arguments(struct frame *frame, __u32 words, struct pt_re
         bpf_probe_read_user(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]), from);
 }
 
-/* Drops the frames of kernel functions. No function of the kernel is open when a thread enters it, so the
- * returns of such frames were missed. Returns the depth of the system call that begins. */
+/* Returns the depth of the system call that is beginning. Drops any frames of kernel functions: none can be
+ * open when a thread enters the kernel, so their returns were missed. */
 static inline __u32 depth_of_system_call(struct task *task)
 {
     __u32 depth = task->depth;
@@ -492,8 +496,9 @@ static inline void show_open(struct ct_probe_thread *thread, const struct frame 
     thread->depth = depth + 1;
 }
 
-/* Adds a frame for a call inside the kernel that has no return address. `base` comes from task_of(). The
- * caller fills in the frame, and then calls begin_frame(). Returns NULL if too many calls are open. */
+/* Adds a frame without a return address, for a system call or a wait in the kernel. `base` comes from
+ * task_of(). The caller fills in the frame, and then calls begin_frame(). Returns NULL if too many calls are
+ * open. */
 static inline struct frame *add_kernel_frame(struct task *task, __u32 function, __u32 base, __u32 depth)
 {
     if (depth >= CT_PROBE_OPEN) {
@@ -502,7 +507,7 @@ static inline struct frame *add_kernel_frame(struct task *task, __u32 function, 
     }
     task->depth = depth + 1;
     struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
-    /* The kernel's functions inside the call use the stack below the program's registers. */
+    /* Functions of the kernel that are called within this call use the stack below the saved registers. */
     frame->sp = bpf_task_pt_regs(bpf_get_current_task_btf());
     frame->function = function;
     frame->base = base;

@@ -35,8 +35,8 @@ void ct_thread_table_remove(struct ct_thread_table *table, uint32_t tid);
 /* Calls `act` for each thread. */
 void ct_thread_table_each(const struct ct_thread_table *table,
                           void (*act)(struct ct_thread *thread, void *data), void *data);
-/* Adds the threads that made calls before this writer started, as is the case if it replaces another writer
- * of the process `pid`. `shared` is the channel's map of threads. */
+/* If this writer replaces another writer of the process `pid`, adds the threads that made calls before this
+ * writer started. `shared` is the channel's map of threads. */
 void ct_thread_table_adopt(struct ct_thread_table *table,
                            const struct ct_probe_thread shared[CT_PROBE_THREADS], pid_t pid);
 

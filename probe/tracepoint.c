@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Opens the folder where the file system is mounted, or a mount of its own, which nothing else sees. `inside`
- * is a file that the file system has. */
+/* Opens the folder where the file system is mounted. If it is not mounted, creates a private mount that no
+ * other process sees. `inside` is the name of any file in the file system. */
 static int open_file_system(const char *type, const char *const places[2], const char *inside)
 {
     for (size_t i = 0; i < 2 && places[i]; i++) {
@@ -77,7 +77,7 @@ int ct_tracepoint_attach(const struct bpf_program *program, int number, uint64_t
         .sample_period = 1,
     };
     LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
-    /* The event must be opened for some processor, but the program runs on all of them. */
+    /* The event must be opened for one particular processor, but the program runs on all processors. */
     const int fd = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -9,11 +9,11 @@
 struct bpf_link;
 struct bpf_program;
 
-/* Views of tracefs and of debugfs, even where they are not mounted. They return a descriptor of the folder or
- * -errno. They need CAP_SYS_ADMIN if it is not mounted. */
+/* Open tracefs or debugfs, even if it is not mounted; in that case, CAP_SYS_ADMIN is required. Return a
+ * descriptor of the root folder, or -errno. */
 int ct_tracefs_open(void);
 int ct_debugfs_open(void);
-/* Opens a file of the tracepoint: `id`, `format`. Returns NULL with a reason in errno. */
+/* Opens a file in the tracepoint's folder: `id` or `format`. On failure, returns NULL and sets errno. */
 FILE *ct_tracepoint_open(int tracefs, const char *group, const char *name, const char *file);
 /* Returns the tracepoint's number, or -errno: -ENOENT if the kernel has no such tracepoint. */
 int ct_tracepoint_number(int tracefs, const char *group, const char *name);

@@ -1,9 +1,9 @@
-/* Visits of the hook, as seen by both the BPF programs and the probe. `cudatrace attach` brings the hook into
- * a running process (visit.h), and `cudatrace detach` ends the visit.
+/* The hook's visits to processes, as seen by both the BPF programs and the probe. `cudatrace attach` brings
+ * the hook into a running process (visit.h), and `cudatrace detach` ends the visit.
  *
- * A probe skips the calls of such a process until the visit is over. While the hook is leaving, the position
- * of a thread's lane (lane.h) shows whether the hook has recorded a call. When the hook leaves, it maps empty
- * memory over the lanes. */
+ * The probe does not record the calls of a visited process until the visit is over. While the hook is
+ * leaving, the position of a thread's lane (lane.h) shows whether the hook has recorded a call. When the hook
+ * leaves, it maps empty memory over the lanes. */
 #ifndef CT_PROBE_VISITS_H
 #define CT_PROBE_VISITS_H
 
@@ -24,8 +24,8 @@ struct ct_probe_lane {
     uint32_t depth, tid;
 };
 
-/* Returns whether the hook records the process, or is about to do so. The command that ends a visit changes
- * the request first. */
+/* Returns whether the hook records the process, or is about to. To end a visit, `cudatrace detach` first
+ * changes the request. */
 static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
 {
     return visit->request == CT_AREA_REQUEST_RECORD &&

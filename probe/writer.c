@@ -48,8 +48,8 @@ struct writer {
     struct ct_thread_table threads;
     uint64_t absent_ns, next_look_ns;
     uint64_t long_ticks, busy_until_ns;
-    /* Until these moments, all calls have been written, and all processes have segments. `complete` is the
-     * earlier one. */
+    /* All calls that ended before `read_ns` have been written. All processes that made a call before
+     * `arrived_ns` have segments. `complete` is the earlier of the two times. */
     uint64_t read_ns, arrived_ns, complete;
     uint32_t flags; /* to be set in the segment when the process has ended */
     bool wants_bell, is_reported, is_known;
@@ -67,7 +67,8 @@ static bool has_channel(const struct writer *writer)
 
 /* ---- the segment ---- */
 
-/* Finds the daemon of the process's user, or the system's daemon, or else the daemon of the probe's user. */
+/* Finds the daemon of the process's user or, failing that, the system's daemon or the daemon of the probe's
+ * user. */
 static struct ct_control *find_daemon(const struct ct_writer_plan *plan, struct ct_session *session,
                                       struct ct_requested *requested)
 {
@@ -85,8 +86,8 @@ static struct ct_control *find_daemon(const struct ct_writer_plan *plan, struct 
     return NULL;
 }
 
-/* The probe keeps the lock while it replaces a killed writer. Without the lock, the daemon would end the
- * process, and refuse the next segment. */
+/* Sends the segment's lock to the probe, which keeps it while replacing a killed writer. If the lock were
+ * free, the daemon would record that the process has ended, and refuse the next segment. */
 static void share_lock(int description, void *data)
 {
     const struct writer *writer = data;
@@ -140,9 +141,9 @@ static void forget_lane(struct ct_thread *thread, void *unused)
     thread->producer = NULL;
 }
 
-/* Stops writing to the segment. Until there is another daemon, calls are in no segment. The next segment
- * contains the time when this gap began. Like the hook, keeps the lock on the file. Otherwise, a daemon that
- * stops would conclude that the process has ended. */
+/* Stops writing to the segment. Until there is another daemon, calls are in no segment. The next segment will
+ * contain the time when this gap began. Keeps the file locked, as the hook does. Otherwise, a stopping daemon
+ * would conclude that the process has ended. */
 static void leave_segment(struct writer *writer, uint32_t flags)
 {
     struct ct_segment *segment = writer->segment;
@@ -168,7 +169,8 @@ static void report_ready(struct writer *writer)
     ct_link_send(writer->plan->link, CT_LINK_READY, -1);
 }
 
-/* Returns whether the hook is still leaving the process. While it is, calls stay in the ring. */
+/* Returns true if the hook has not finished leaving the process. Calls stay in the ring until the hook has
+ * left. */
 static bool waits_for_hook(struct writer *writer, uint64_t now_ns)
 {
     if (writer->segment || !ct_hook_segment_is_held(writer->plan->hook))
@@ -215,7 +217,7 @@ static uint16_t id_of(struct writer *writer, uint32_t function)
     return writer->ids[function];
 }
 
-/* Requests to the kernel driver also differ by their code. */
+/* Returns the call's number in the segment. Requests to the kernel driver have a number for each code. */
 static uint16_t id_of_call(struct writer *writer, uint32_t function, uint32_t code)
 {
     const uint16_t id =
@@ -274,9 +276,9 @@ union body {
     uint8_t bytes[CT_PROBE_RECORD_BYTES_MAX];
 };
 
-/* Returns the thread whose lane has the events of the machine, or NULL if out of memory. Events of several
- * processors are in the order of their reservations. If an interrupt came between a reservation and the
- * reading of the time, the next event's time may be earlier, and take_call() moves it. */
+/* Returns the thread whose lane contains the events of the machine, or NULL if out of memory. Events are
+ * ordered by when their records were reserved. If a processor is interrupted before it reads the time for its
+ * record, the next record may contain an earlier time. take_call() corrects that. */
 static struct ct_thread *thread_of_machine(struct writer *writer)
 {
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, (uint32_t)writer->plan->pid);
@@ -308,7 +310,7 @@ static void take_call(struct writer *writer, const union body *body)
     const uint16_t id = writer->segment ? id_of_call(writer, call->function, code) : 0;
     struct ct_producer *producer = thread && id ? lane_of(writer, thread) : NULL;
     if (!producer) {
-        /* Even without a record, the decoder learns facts about the program's objects. */
+        /* Even without a record, the decoder must run: it learns facts about the program's objects. */
         if (!is_hooked)
             ct_probed_call_decode(writer->plan->functions, call, thread, NULL, start, end);
         if (writer->segment)
@@ -334,7 +336,8 @@ static void take_call(struct writer *writer, const union body *body)
     writer->wants_bell |= ct_wants_doorbell(producer->lane, producer->position);
 }
 
-/* Updates the open calls in the lane. All calls that returned earlier have already been written to it. */
+/* Updates the open calls shown in the thread's lane, after the calls that have returned have been written to
+ * it. */
 static void show_open(struct ct_thread *thread, void *data)
 {
     struct writer *writer = data;
@@ -372,7 +375,7 @@ static void note_doubt(struct writer *writer, const struct ct_probe_record *reco
     thread->hooks_start = record->call_start;
 }
 
-/* If a killed writer had taken a call from the ring, but had not written it, counts the call as lost. */
+/* Counts a call as lost if the previous writer was killed between taking it from the ring and writing it. */
 static void adopt_call(struct writer *writer)
 {
     const uint32_t in_flight = __atomic_exchange_n(writer->plan->in_flight, 0, __ATOMIC_ACQUIRE);
@@ -380,7 +383,7 @@ static void adopt_call(struct writer *writer)
         __atomic_fetch_add(&writer->lost[in_flight - 1].calls, 1, __ATOMIC_RELAXED);
 }
 
-/* If the thread was killed inside a call, it keeps its lane, which shows that call. */
+/* Removes the thread. If it was killed inside a call, its lane is kept, since the lane shows that call. */
 static void end_thread(struct writer *writer, uint32_t tid)
 {
     struct ct_thread *thread = ct_thread_table_find(&writer->threads, tid);
@@ -417,8 +420,8 @@ static void take_record(struct writer *writer, const union body *body)
 
 /* ---- a look ---- */
 
-/* Writes all records that the ring contains now, but ignores later ones, so that the loop ends. Returns
- * whether there were any. */
+/* Writes all records that the ring contains at the beginning of this function, but none that are added later,
+ * so that the loop always ends. Returns whether there were any records. */
 static bool drain(struct writer *writer)
 {
     const uint64_t now_ns = ct_monotonic_ns();
@@ -438,7 +441,7 @@ static bool drain(struct writer *writer)
         take_record(writer, &copy);
         __atomic_store_n(writer->plan->in_flight, 0, __ATOMIC_RELEASE);
     }
-    /* All records after `end` were reserved after `now_ns`, and their own end times are even later
+    /* All records beyond `end` were reserved after `now_ns`, so the end times in them are also later
      * (calls.h). */
     if (ct_kernel_ring_is_read(&writer->ring, end))
         writer->read_ns = now_ns - writer->plan->return_ns;
@@ -451,8 +454,8 @@ static uint64_t take_count(uint64_t *count)
                                                          : __atomic_exchange_n(count, 0, __ATOMIC_ACQUIRE);
 }
 
-/* Reports the calls that were skipped, or lost because the ring was full, since the last report. Removes them
- * from the map, so that a writer that replaces this one does not report them again. */
+/* Reports the calls that have been skipped or lost since the last report. Removes the reported calls from the
+ * map, so that a writer that replaces this one does not report them again. */
 static void report_losses(struct writer *writer)
 {
     const uint32_t functions = __atomic_load_n(&writer->plan->functions->count, __ATOMIC_ACQUIRE);
@@ -503,8 +506,8 @@ static void look(struct writer *writer)
     atomic_store_explicit(&writer->segment->selections,
                           atomic_load_explicit(&ct_control->selections, memory_order_acquire),
                           memory_order_release);
-    /* Pairs with the acquire in ct_shm_read_complete(). All calls up to the time `complete` have been
-     * published, and for the arrivals writer, all segments have been counted. */
+    /* The release pairs with the acquire in ct_shm_read_complete(). All calls up to the time `complete` have
+     * been published and, in the arrivals writer, all segments have been counted. */
     atomic_store_explicit(&writer->segment->complete, writer->complete, memory_order_release);
     if (writer->wants_bell)
         ct_daemon_ring();
@@ -533,14 +536,14 @@ static int open_maps(struct writer *writer)
     return 0;
 }
 
-/* Returns whether the process has ended, but not by a signal. */
+/* Returns whether the process has ended, and was not killed by a signal. */
 static bool has_exited(const struct ct_writer_plan *plan)
 {
     const uint32_t end = plan->end ? __atomic_load_n(plan->end, __ATOMIC_ACQUIRE) : 0;
     return end & CT_PROBE_ENDED && !WIFSIGNALED((int)(end & ~(uint32_t)CT_PROBE_ENDED));
 }
 
-/* Waits for the next look. Sets *ended when no more records can follow. */
+/* Waits until it is time for the next look(). Sets *ended to true if no more records can follow. */
 static void wait_for_more(struct writer *writer, int poll, bool *ended)
 {
     int descriptor;
@@ -582,7 +585,7 @@ int ct_writer_run(const struct ct_writer_plan *plan)
         look(&writer);
         wait_for_more(&writer, poll, &ended);
     }
-    /* Wait for threads that were preempted while they were writing a record. */
+    /* Threads may have been preempted while they were writing a record, so wait for these records. */
     const uint64_t patience_ns = ct_monotonic_ns() + LOOK_NS;
     do
         look(&writer);

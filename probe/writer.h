@@ -1,8 +1,8 @@
-/* A writer: the process that reads the channel of one probed process and writes its segment, as the hook
+/* A writer is a process that reads the channel of one probed process and writes a segment for it, as the hook
  * would.
  *
- * A writer has only the rights of that process's user. It closes the probe's descriptors, except for those of
- * its channel. */
+ * A writer has only the rights of the probed process's user, and closes all of the probe's descriptors except
+ * for the ones that it needs. */
 #ifndef CT_PROBE_WRITER_H
 #define CT_PROBE_WRITER_H
 
@@ -38,16 +38,16 @@ struct ct_writer_plan {
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */
 };
 
-/* The arrivals writer writes a segment for the probe itself. That segment is complete up to the moment when
- * every process that has made a call had a segment. The daemon waits for it, so the first calls of a process
- * are not late.
+/* The arrivals writer writes a segment for the probe itself. That segment is complete up to the latest time
+ * when every process that had made a call also had a segment. The daemon waits for the probe's segment, so
+ * the first calls of a process do not arrive late.
  *
- * The segment has no calls, except the events of the whole machine (CT_SCOPE_MACHINE), if there is a channel
- * for them. They happen in any thread, but one lane has all of them, so their number is limited only by their
- * rate and not by the number of threads. */
+ * The probe's segment contains no calls. It contains the events of the whole machine (CT_SCOPE_MACHINE), if
+ * there is a channel for them. These events happen in any thread, but all are written to a single lane, so
+ * the number of threads does not matter. */
 
-/* Writes until the process or the probe has ended, and returns an exit status. Call it in a separate process
- * with one thread. */
+/* Writes until the process or the probe has ended, and returns an exit status. Must be called in a separate
+ * process with a single thread. */
 int ct_writer_run(const struct ct_writer_plan *plan);
 
 #endif

@@ -13,7 +13,8 @@ union control {
     struct cmsghdr aligned;
 };
 
-/* A socket of packets keeps each descriptor with its message, and reports the end of the other side. */
+/* A packet socket keeps each descriptor together with its message, and reports when the other side has closed
+ * its end. */
 int ct_link_make(int end[2])
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) == 0 ? 0 : -errno;
@@ -54,7 +55,7 @@ enum ct_link_message ct_link_take(int end, int *descriptor)
     return (enum ct_link_message)byte;
 }
 
-/* The rings are edge-triggered, since they are usually polled. */
+/* The rings are watched edge-triggered, since the writer usually polls them. */
 int ct_link_watch(int ring, int notices, int pidfd, int link)
 {
     const struct {

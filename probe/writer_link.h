@@ -1,5 +1,5 @@
-/* The socket that connects the probe with a writer. The writer ends when the probe closes its end, or stops
- * sending. */
+/* The socket that connects the probe with a writer. The writer ends when the probe closes the socket, or
+ * shuts it down for sending. */
 #ifndef CT_PROBE_WRITER_LINK_H
 #define CT_PROBE_WRITER_LINK_H
 
@@ -16,15 +16,15 @@ enum ct_link_message {
 /* Makes the two ends. Returns 0 or -errno. */
 int ct_link_make(int end[2]);
 /* Sends a message without waiting, with a descriptor if it is not -1. The message is lost if the other end is
- * closed, or does not read. */
+ * closed, or if its buffer is full. */
 void ct_link_send(int end, enum ct_link_message message, int descriptor);
 /* Takes the next message without waiting. Sets *descriptor to the message's descriptor, which the caller
  * owns, or to -1. */
 enum ct_link_message ct_link_take(int end, int *descriptor);
 
-/* Makes an epoll descriptor that watches the four descriptors, except those that are -1. The data of its
- * events is an enum ct_watched. An event of the process or the link means that no more records will follow.
- * Returns -1 on failure. */
+/* Creates an epoll descriptor that watches the given descriptors; those that are -1 are left out. The data of
+ * each event is an enum ct_watched. An event for the process or the link means that no more records will
+ * follow. Returns -1 on failure. */
 enum ct_watched {
     CT_WATCHED_RING,
     CT_WATCHED_NOTICES,
