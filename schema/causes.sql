@@ -1,4 +1,4 @@
--- The temporary database of tools/cli/export/export_work.c: the calls that caused GPU work.
+-- The temporary database where tools/cli/export/export_work.c keeps the calls that caused GPU work.
 
 -- name: table
 PRAGMA synchronous = OFF;

@@ -4,8 +4,9 @@ string ct_sql_FILE_X instead, and CT_FILE_PARTS(ROW) has a ROW(X) for each part,
 
 For each view in the files named views*.sql, CT_VIEWS(ROW) has a row ROW(name, key, table, select), and CT_VIEWS_LISTED has all names. In a
 trace of several files, a view has the rows of all files, unless the line before the view states otherwise. With `-- files: newest KEY of
-TABLE`, only the newest file that has the key counts. With `-- files: all`, the view reads only other views, and `select` is its query,
-which is executed once for all files. With `-- files: its own`, the view is created elsewhere, and has no ROW.
+TABLE`, the rows with a given KEY are taken only from the newest file whose TABLE contains that KEY. With `-- files: all`, the view reads
+only other views, and `select` is its query, which is executed once for all files. With `-- files: its own`, the view over several files is
+created elsewhere, and has no ROW.
 
 `-- macro: NAME(PARAMETER, …)` begins a macro, which ends at an empty line. The macro's text replaces each NAME(…) in the file.
 
@@ -43,7 +44,8 @@ def expanded(text):
 
 
 def statements_of(text):
-    """Returns the SQL statements of a text, each with the comments before it. A semicolon in a comment or in a string ends no statement."""
+    """Returns the SQL statements of a text, each with the comments before it. A semicolon in a comment or in a string does not end a
+    statement."""
     statements, statement = [], ""
     for line in text.splitlines(keepends=True):
         statement += line
@@ -56,7 +58,7 @@ def statements_of(text):
 
 
 def view_of(statement):
-    """Returns the definition of a view: the word after `-- files:`, or an empty string, and the name and the query of the view."""
+    """Returns the parts of a view's definition: the words after `-- files:` (or an empty string), the view's name, and its query."""
     found = re.fullmatch(r"(?:\n|--.*\n)*?(?:-- files: (.*)\n)?CREATE VIEW (\w+) AS\n((?:.*\n)*?.*);\n", statement)
     if not found or statement.count("-- files: ") > (found[1] is not None) or "CREATE VIEW" in found[3]:
         raise SystemExit(f"not a view, or a misplaced line '-- files:': {statement.strip()}")
@@ -64,7 +66,7 @@ def view_of(statement):
 
 
 def views_of(text):
-    """Returns the definitions that the tools use."""
+    """Returns the definitions of CT_VIEWS and CT_VIEWS_LISTED."""
     found = [view_of(statement) for statement in statements_of(text)]
     rows = []
     for how, view, select in found:

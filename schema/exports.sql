@@ -78,7 +78,7 @@ SELECT process_id, device, context, stream, gpu_start_ns, gpu_end_ns, gpu_work.k
    AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
  ORDER BY process_id, device, context, stream, gpu_start_ns, gpu_end_ns;
 
--- The calls that caused that work. A call may appear several times.
+-- The calls that caused GPU work within the window. A call may appear several times.
 -- name: gpu_causes
 SELECT call_id
   FROM gpu_work
@@ -89,7 +89,8 @@ SELECT call_id
 -- name: gpus
 SELECT device, name, pci_address, memory_bytes, uuid FROM gpus WHERE whole_id IS NULL ORDER BY device;
 
--- The GPU of each device of a process. Work has the number of its GPU in place of the process's own number.
+-- The GPU of each device of a process. Rows of GPU work contain the GPU's number instead of the process's own device
+-- number.
 -- name: gpu_devices
 SELECT DISTINCT process_id, device, device, uuid
   FROM gpu_devices
@@ -115,7 +116,8 @@ SELECT open_calls.process_id, open_calls.tid,
   JOIN processes USING (process_id)
  WHERE ?1 = 0 OR pid = ?1;
 
--- A negative number that identifies a process's stream, just as a tid identifies a thread. CUPTI's IDs are small.
+-- A negative number that identifies a process's stream, just as a tid identifies a thread. The bits below suffice,
+-- because CUPTI's IDs are small.
 -- macro: stream_row(device, context, stream)
 (-1 - (((:device & 0xff) << 55) | ((:context & 0xffffff) << 31) | (:stream & 0x7fffffff)))
 
@@ -159,8 +161,8 @@ SELECT process_id, pid, cmdline, tid, name
  WHERE age = 1
  ORDER BY started_ns, process_id, most_ns DESC, tid;
 
--- Failed and lost calls. A loss is known to have happened between two times. `lost` counts the calls that were
--- certainly lost within the window, and `lost_at_most` also counts those that may have been.
+-- Failed and lost calls. A loss is only known to have happened at some point between two times. `lost` counts the calls
+-- that were certainly lost within the window, and `lost_at_most` also counts calls that may have been lost within it.
 -- name: sums
 WITH window AS (
     SELECT ?2 > 0 OR ?3 < 9223372036854775807 AS is_part

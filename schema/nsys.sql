@@ -1,7 +1,6 @@
--- Creates the database written by `cudatrace export --format nsys`. Of the tables in Nsight Systems' SQLite exports
--- (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference"), it has those that
--- cudatrace can fill. Each table has all columns that Nsight Systems' reports select. Values that are not in the
--- trace are NULL.
+-- Creates the database written by `cudatrace export --format nsys`. It has all tables of Nsight Systems' SQLite exports
+-- that cudatrace can fill (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference").
+-- Each table has all columns that Nsight Systems' reports query. Values that are not in the trace are NULL.
 
 -- name: tables
 CREATE TABLE StringIds (
@@ -27,7 +26,7 @@ CREATE TABLE EXPORT_META_DATA (
     name  TEXT NOT NULL,
     value TEXT
 );
--- Calls of the runtime and the driver that are not inside another such call, as in Nsight Systems.
+-- Runtime and driver calls, except those inside another runtime or driver call, as in Nsight Systems.
 CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
     start         INTEGER NOT NULL,
     end           INTEGER NOT NULL,
@@ -38,7 +37,8 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
     returnValue   INTEGER NOT NULL,
     callchainId   INTEGER
 );
--- GPU work. It has the correlationId of the call that caused it, or NULL if the file does not have the call.
+-- GPU work. The correlationId is the ID of the call that caused the work, or NULL if the file does not contain that
+-- call.
 CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
     start                   INTEGER NOT NULL,
     end                     INTEGER NOT NULL,
@@ -140,7 +140,7 @@ VALUES (0, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE', 'Pageable'), (1, 'CUDA_MEMOPR_MEM
        (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device'), (3, 'CUDA_MEMOPR_MEMORY_KIND_ARRAY', 'Array'),
        (4, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED', 'Managed'), (5, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC', 'Device Static'),
        (6, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC', 'Managed Static'), (7, 'CUDA_MEMOPR_MEMORY_KIND_UNKNOWN', 'Unknown');
--- The GPUs that the daemon sampled, or that did work.
+-- The GPUs that the daemon sampled, or that did recorded work.
 CREATE TABLE TARGET_INFO_GPU (
     id          INTEGER NOT NULL, -- the deviceId of work
     name        TEXT,

@@ -28,7 +28,8 @@ INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT
 INSERT INTO object_name
 SELECT * FROM past.object_name WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
--- Work may arrive seconds after its call. Copies the newest correlations, for work that arrives in the new file.
+-- Copies the newest correlations. They are needed for work that arrives seconds after its call, when the new file is
+-- already in use.
 INSERT INTO correlation
 SELECT recent.*
   FROM process

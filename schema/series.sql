@@ -1,5 +1,5 @@
 -- Reads the files of a trace as one. tools/trace/series.c combines these parts into temporary views over all files,
--- with one SELECT per file, newest first. %s is a name.
+-- with one SELECT per file, newest first. Each %s is replaced with a name.
 
 -- Rows that exist in only one file.
 -- name: rows
@@ -29,8 +29,9 @@ SELECT process_id, layer, name, calls, stored, lost, skipped, total_ns, min_ns, 
             WHERE total.process_id = totals.process_id
               AND function.layer = totals.layer AND function.name = totals.name), 0)
 
--- The fields of each hook in a file, for views with a column for each field (tools/trace/hook_views.c). A view has a
--- name that needs no quotes. If a field's column would have the same name as another column, it gets a longer name.
+-- The fields of each hook in a file, for views with a column for each field (tools/trace/hook_views.c). A hook has a
+-- view only if its name needs no quotes. A field's column gets a longer name if another column already has the field's
+-- name.
 -- name: hook_fields
 SELECT function.name AS hook,
        field.name    AS field,

@@ -22,8 +22,8 @@ SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT c1, c2, c3, c4 FROM new_calls;
 
--- Inserts a placeholder row. The blob ?2 fills a page, in place of the rows that will be written into it later
--- (collector/store/page_loader.h). The row's key is the key of the page's last row.
+-- Inserts a placeholder row whose blob, ?2, fills a page. The page's actual rows are written over it later
+-- (collector/store/page_loader.h). The placeholder's key is the key of the last of these rows.
 -- name: fill_call
 INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
 
@@ -263,10 +263,10 @@ INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3,
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
--- Frees memory for a call that began at ?3 and returned at ?4: the latest allocation made before the call began and
--- not freed by another call. Successive calls in a thread may be closer together than the error in their times
--- (collector/source/ticks.h). Therefore, if nothing else matches, an allocation made up to ?6 after the beginning of
--- the call is taken.
+-- Frees memory for a call that began at ?3 and returned at ?4: the latest allocation made before the call began and not
+-- freed by another call. Successive calls in a thread may be closer together than the error in their times
+-- (collector/source/ticks.h). Therefore, if nothing else matches, an allocation made at most ?6 nanoseconds after the
+-- beginning of the call is taken.
 -- name: free_allocation
 UPDATE allocation
    SET holders = max(holders - 1, 0),

@@ -1,5 +1,5 @@
--- Queries a single file of a trace for tools/trace/call_stream.c. %s is the file's schema. If the file has no stream
--- names, ", stream_name" is removed from the queries.
+-- Queries of tools/trace/call_stream.c, each for a single file of a trace. %s is the file's schema. If the file has no
+-- stream names, ", stream_name" is removed from the queries.
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,

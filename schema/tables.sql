@@ -255,7 +255,8 @@ CREATE TABLE field (
     PRIMARY KEY (field_set_id, place)
 ) WITHOUT ROWID;
 CREATE TABLE hook_call (
-    -- The field values of calls in the `hook` layer. NULL: there is no such field, or the call has no text.
+    -- The field values of calls in the `hook` layer. A value is NULL if there is no such field, or if the call has no
+    -- string for the field.
     field_set_id INTEGER NOT NULL,         -- 0 if the call has no fields
     value_1      INTEGER,
     value_2      INTEGER,

@@ -101,9 +101,9 @@ SELECT pid, command
  WHERE :text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0
  ORDER BY pid
 
--- Finds running processes with records of GPU work, if none of their work has ended for two seconds. CUPTI returns work up
--- to a second after its end. While the columns noted and returned stay the same, the process's row of the query `pending`
--- stays the same, too.
+-- Finds running processes with records of GPU work, if none of their work has ended for two seconds. CUPTI returns work
+-- up to a second after its end. As long as the `noted` and `returned` columns do not change, the result of the
+-- `pending` query for the process does not change either.
 -- name: idle_recordings
 SELECT process_id, noted, returned
   FROM (SELECT process_id,
@@ -114,7 +114,8 @@ SELECT process_id, noted, returned
          WHERE state = 'running')
  WHERE noted IS NOT NULL AND ended_ns <= ?1 - 2000000000
 
--- Finds the process's oldest work that CUPTI has not returned. The GPU is in this work, or it waits for other work.
+-- Finds the process's oldest work that CUPTI has not returned. Either the GPU is executing this work, or the work is
+-- waiting for other work.
 -- name: pending
 SELECT ifnull(kernel, name), since_ns FROM gpu_pending WHERE process_id = ?1 AND place = 1 ORDER BY start_ns LIMIT 1
 
@@ -130,7 +131,8 @@ INSERT OR REPLACE INTO pending VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 -- name: pending_forget
 DELETE FROM pending WHERE seen_ns < ?1
 
--- The latest sample of each GPU. If it is older than a minute, the longest interval of samples, it is no longer current.
+-- The latest sample of each GPU. A sample that is older than a minute, the longest interval between samples, is no
+-- longer current.
 -- name: gpus
 SELECT gpu,
        name,
@@ -146,7 +148,7 @@ SELECT gpu,
  WHERE whole_id IS NULL
  ORDER BY gpu
 
--- The number of GPU errors, and the last error. No row if there are none.
+-- The number of GPU errors, and the last error. Returns no row if there are no errors.
 -- name: xids
 SELECT errors, last.*
   FROM (SELECT count(*) AS errors FROM xids)

@@ -43,7 +43,7 @@ static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint
 }
 
 /* Returns the number that file `name` has in the trace at `path`, or 0 if the trace has no such file. `name`
- * has no folder. */
+ * must be without a folder. */
 static inline uint32_t ct_trace_file_number(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
@@ -87,9 +87,9 @@ static inline uint64_t ct_trace_hash(uint64_t hash, const void *from, size_t byt
     return hash;
 }
 
-/* Returns a hash that is the same for all paths of a trace. It combines the device and inode of the trace's
- * folder with the trace's name in that folder. A link is followed first. The file need not exist. Returns 0
- * if its folder does not exist. */
+/* Returns a hash that is the same for all paths that lead to a trace. The hash combines the device and inode
+ * of the trace's folder with the trace's name in that folder. If the path is a symbolic link, it is resolved
+ * first. The trace need not exist, but if its folder does not exist, returns 0. */
 static inline uint64_t ct_trace_identity(const char *path)
 {
     char target[PATH_MAX], folder[PATH_MAX];

@@ -221,8 +221,8 @@ SELECT call_id,
 
 CREATE VIEW objects AS
 -- The objects that calls refer to, with one row for each stream, event, context, … that a call took or returned. The
--- column place numbers a call's objects, from 1 to 3. If captured = 1, the call was recorded into a graph, and nothing
--- was run.
+-- column `place` contains the position of the object among the call's objects, from 1 to 3. If captured = 1, the call
+-- was recorded into a graph, and nothing was run.
 SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured,
        1 AS place
   FROM call_subject
@@ -303,11 +303,12 @@ SELECT call_subject.call_id,
    AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
 
 CREATE VIEW event_waits AS
--- Calls that make one stream wait for another. Work submitted to the waiting stream after the call waits for the work
--- that the other stream had when the event was last recorded. The columns recorded_stream and recorded_id (the call
--- that recorded it) are NULL if the event had not been recorded before. A wait without a record has no effect, or
--- waits for another process. The column waiting_stream is NULL if a whole context waits, and recorded_stream is NULL
--- if a whole context was recorded. If captured = 1, the wait and the record are edges of a graph.
+-- Calls that make one stream wait for another. Work submitted to the waiting stream after the call waits for all work
+-- that was in the other stream when the event was last recorded. The column `recorded_id` is the call that recorded the
+-- event. If this process had not recorded the event before, `recorded_id` and `recorded_stream` are NULL; the wait then
+-- has no effect, or waits for another process. The column `waiting_stream` is NULL if a whole context waits, and
+-- `recorded_stream` is NULL if a whole context was recorded. If captured = 1, the wait and the record are edges of a
+-- graph.
 WITH mark AS (
     SELECT call.end_ns AS call_id,
            subject.process_id,
@@ -391,8 +392,8 @@ SELECT call_subject.call_id,
 
 CREATE VIEW ranges AS
 -- NVTX annotations of the application (torch.cuda.nvtx, nvtx3). The kind is push for a range that a thread pushed and
--- popped, start for a range that may have ended in another thread, and mark for a single time. The column tid is the thread
--- that ended the range. Ranges that are still open are in open_calls.
+-- popped, start for a range that may have ended in another thread, and mark for a single point in time. The column
+-- `tid` is the thread that ended the range. Ranges that are still open are in `open_calls`.
 SELECT range.call_id,
        thread.process_id,
        thread.tid,
@@ -478,9 +479,9 @@ SELECT seen.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW durations AS
--- The number of stored calls by process, function and duration. A row covers durations of at least from_ns and
--- less than below_ns. The midpoint of these bounds is off by at most a thirty-second. The counts are updated while writing, so
--- reading them costs nothing. They stay when calls expire. Exact durations are in `calls`.
+-- The number of stored calls by process, function and duration. A row covers durations of at least from_ns and less
+-- than below_ns. The midpoint of these bounds is off by at most a thirty-second. The counts are updated while calls are
+-- written, so reading them costs nothing, and they are kept when calls expire. Exact durations are in `calls`.
 SELECT duration.process_id,
        function.layer,
        function.name,
@@ -494,8 +495,8 @@ SELECT duration.process_id,
 -- files: newest process_id of process
 CREATE VIEW failures AS
 -- The number of stored calls that failed, by status, with the return times of the first and the last failed call. A
--- result that is not a failure, such as CUDA_ERROR_NOT_READY (600), is not included. The counts are updated while
--- writing, and stay when calls expire.
+-- result that is not a failure, such as CUDA_ERROR_NOT_READY (600), is not included. The counts are updated while calls
+-- are written, and are kept when calls expire.
 SELECT failure.process_id,
        function.layer,
        function.name,
@@ -518,14 +519,15 @@ CREATE VIEW losses AS
 --   pressure (the ring was nearly full, and its remaining room was kept for launches, copies, allocations and the
 --     like; the call was none of these, was short and succeeded),
 --   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
---   cupti (CUPTI dropped records of GPU work because its buffers were full; the column calls has their number. In another
---     row, the calls whose work CUPTI had not returned when the process ended (`gpu_pending`). Only calls in the last file
---     of the process count. Dropped records are subtracted, because their calls may be among these. The thread is 0),
+--   cupti (in one row, records of GPU work that CUPTI dropped because its buffers were full; in another row, calls whose
+--     work CUPTI had not returned when the process ended (`gpu_pending`); the thread is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
--- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. Records with cause cupti are
--- no calls, and `totals` does not include them. A row with cause absent has no thread, and its column calls is NULL,
--- because the number of calls is unknown. If the process had a daemon before the gap, each of its threads may also miss
--- its next call.
+-- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. With cause cupti, the
+-- column `calls` contains the number of dropped records, or of calls whose work was not returned. The row for such
+-- calls covers only the last file of the process. Dropped records are subtracted from it, because their calls may be
+-- among these calls. Records with cause cupti are not calls, and `totals` does not include them. A row with cause
+-- absent has no thread, and its column `calls` is NULL, because the number of calls is unknown. If the process had a
+-- daemon before the gap, each of its threads may also miss its next call.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,

@@ -1,13 +1,13 @@
--- The views of GPUs: the work that each GPU did, and the values that it reported of itself. They have the form of those
--- in views.sql.
+-- The views of GPUs: the work that each GPU did, and the values that it reported of itself. These views have the same
+-- form as the views in views.sql.
 
 CREATE VIEW gpu_work AS
--- Work that GPUs have done: kernels, copies, sets and whole graphs, with their times on the GPU. A graph that is recorded
--- as a whole has a row of the kind graph for each launch, and its nodes have no rows. The column call_id is
+-- Work that GPUs have done: kernels, copies, sets and whole graphs, with their times on the GPU. A graph that is
+-- recorded as a whole has a row of the kind graph for each launch, and its nodes have no rows. The column `call_id` is
 -- the call that caused the work, e.g. in `launches`, `copies` or `graph_launches`. It is NULL if the call is unknown or
--- has expired. The column device is the trace's number of the GPU, as in `gpus`. Thus it is the same in all processes,
--- whatever CUDA_VISIBLE_DEVICES lists. If the GPU is unknown, the number is 1000 * process_id + CUDA's number. The
--- numbers of contexts, streams, graphs and nodes are CUPTI's.
+-- has expired. The column `device` is the GPU's number in the trace, as in `gpus`. A GPU therefore has the same number
+-- in all processes, whatever CUDA_VISIBLE_DEVICES lists. If the GPU is unknown, the number is 1000 * process_id +
+-- CUDA's number. The numbers of contexts, streams, graphs and nodes are CUPTI's.
 SELECT gpu_task.process_id,
        correlation.call_id,
        CASE WHEN gpu_task.kind IN ('kernel', 'set', 'graph') THEN gpu_task.kind ELSE 'copy' END AS kind,
@@ -36,10 +36,11 @@ SELECT gpu_task.process_id,
 
 -- files: all
 CREATE VIEW gpu_recordings AS
--- The recordings of GPU work, with a row for each device. A process may have several recordings (`set --gpu`). The trace
--- has their work, but not their beginning and end. A share of the recorded time therefore leaves out the time between the
--- work of two recordings. The time from unrecorded_from_ns to from_ns is unrecorded on the device, and the time from
--- previous_to_ns to from_ns is unrecorded in the process.
+-- The recordings of GPU work, with a row for each device. A process may have several recordings (`set --gpu`). The
+-- trace contains the work of a recording, but not the times when the recording began and ended. Shares of the recorded
+-- time therefore exclude the time between the last work of one recording and the first work of the next. The time from
+-- unrecorded_from_ns to from_ns is unrecorded on the device, and the time from previous_to_ns to from_ns is unrecorded
+-- in the process.
 SELECT process_id,
        device,
        recording,             -- the process counts its recordings from 1; NULL if unknown
@@ -57,10 +58,10 @@ SELECT process_id,
 
 -- files: all
 CREATE VIEW gpu_idle_calls AS
--- The gaps of `gpu_idle`, divided by the state of the host. The host is the thread that launched the work after the gap.
--- A gap has a row for each state and function. While the host was in nested driver calls, the outermost one counts. A gap
--- before the first work of a later recording has a single row, because the GPU may have done work between the recordings
--- (`gpu_recordings`).
+-- The gaps of `gpu_idle`, divided by the state of the host. The host is the thread that launched the work after the
+-- gap. A gap has a row for each state and function. If driver calls are nested, only the outermost call counts. A gap
+-- before the first work of a later recording has a single row, because the GPU may have done work between the
+-- recordings (`gpu_recordings`).
 WITH timed AS MATERIALIZED (
     SELECT device, process_id, call_id, coalesce(kernel, copy_kind, kind) AS name, gpu_start_ns, gpu_end_ns,
            max(gpu_end_ns) OVER (PARTITION BY device ORDER BY gpu_start_ns, gpu_end_ns
@@ -128,9 +129,9 @@ SELECT device, from_ns, to_ns, 'unrecorded', NULL, to_ns - from_ns, ended, begun
 
 -- files: all
 CREATE VIEW gpu_idle AS
--- The gaps between the work of each device. In a gap, the device does no work of any traced process. A gap ends when the
--- next work begins. The column process_id is the process of that work, and call_id is the call that launched it. The
--- view `gpu_idle_calls` divides each gap by the state of the host.
+-- The gaps between the work of each device. In a gap, the device does no work of any traced process. A gap ends when
+-- the next work begins. The column `process_id` is the process that this work belongs to, and `call_id` is the call
+-- that launched the work. The view `gpu_idle_calls` divides each gap by the state of the host.
 SELECT device,
        from_ns,
        to_ns,
@@ -147,8 +148,8 @@ SELECT device,
 
 -- files: all
 CREATE VIEW streams AS
--- The work and the busy time of each stream, with CUPTI's numbers. While a stream has several pieces of work at the same
--- time, such as a graph, the time counts once.
+-- The work and the busy time of each stream, with CUPTI's numbers. If several pieces of work run in a stream at once,
+-- as in a graph, their common time is counted only once.
 SELECT process_id, device, context, stream,
        count(*) FILTER (WHERE kind = 'kernel') AS kernels,
        count(*) FILTER (WHERE kind = 'copy')   AS copies,
@@ -163,7 +164,8 @@ SELECT process_id, device, context, stream,
           FROM gpu_work)
  GROUP BY process_id, device, context, stream;
 
--- Gets the stream that a call names, NULL for the default stream. That stream has two names, 0 and 1 (CU_STREAM_LEGACY).
+-- Gets the stream that a call refers to. The result is NULL for the default stream, which calls refer to as 0 or 1
+-- (CU_STREAM_LEGACY).
 -- macro: stream_of(call)
 (SELECT nullif(nullif(coalesce((SELECT shape.stream FROM launch JOIN shape ON shape.shape_id = launch.shape_id WHERE launch.call_id = :call),
                                 (SELECT route.stream FROM transfer JOIN route ON route.route_id = transfer.route_id WHERE transfer.call_id = :call),
@@ -198,8 +200,8 @@ SELECT returned.process_id,
   LEFT JOIN known ON known.process_id = returned.process_id AND known.context = returned.context AND known.stream = returned.stream;
 
 CREATE VIEW gpu_unreturned AS
--- Calls whose work on the GPU was not returned by CUPTI, for each file of the trace. CUPTI may have returned the work of
--- some of them in a later file (`gpu_pending`).
+-- Calls whose GPU work CUPTI had not returned by the end of a file of the trace. Some of this work may have been
+-- returned during a later file (`gpu_pending`).
 WITH newest AS (
   SELECT process_id,
          (SELECT max(correlation) FROM correlation WHERE correlation.process_id = process.process_id) AS noted,
@@ -260,16 +262,17 @@ SELECT pending.process_id,
 
 -- files: all
 CREATE VIEW gpu_pending AS
--- Calls whose work on the GPU was not returned by CUPTI, of each process's last recording of GPU work. In a running
--- process, the work waits, runs, or has ended within the last second. If the process has ended, the work is lost, and
+-- Calls whose GPU work CUPTI has not returned, from each process's last recording of GPU work. In a running process,
+-- such work is waiting or running, or has ended within the last second. If the process has ended, the work is lost, and
 -- `losses` counts it. A call is in this view if it succeeded, was not captured into a graph, and is later than the last
--- returned work in its stream. Of calls before the newest returned work of the process, only those among the last
--- 10,000 are found. A graph counts as returned once its first work has been returned. The default streams of several
--- contexts, and so of several devices, count as one stream. Calls in the default stream of a context that has returned
--- no work may be missing. If CUPTI has dropped the last record of a stream, or any record of such a default stream, its
--- call is also in this view. In a trace of several files, a call in such a default stream may stay in this view after
--- its work was returned. The row with place = 1 is the oldest in its stream. In a hung process, this work has not
--- ended, or waits for other streams.
+-- returned work in its stream. Calls older than the newest returned work of the process are found only if they are
+-- among the last 10,000 calls before it. A graph counts as returned once its first work has been returned. If a process
+-- has several contexts, on one or more devices, their default streams count as one stream. Calls in the default stream
+-- of a context may be missing if no work of that context has been returned. If CUPTI has dropped the record of a
+-- stream's last work, or of any work in such a default stream, the call is also in this view. In a trace of several
+-- files, a call in such a default stream may stay in this view even after its work was returned. The row with place = 1
+-- is the oldest call in its stream. In a process that hangs, the work of this call has not ended, or is waiting for
+-- other streams.
 WITH stream_end AS MATERIALIZED (
   SELECT process_id, min(correlation) AS all_before, max(ended_ns) AS ended_ns, max(correlation) & -4294967296 AS begun,
          nullif(nullif(coalesce((SELECT launches.stream FROM launches WHERE launches.call_id = gpu_stream_ends.call_id),
@@ -298,9 +301,9 @@ SELECT gpu_unreturned.process_id,
 
 -- files: all
 CREATE VIEW launch_queue AS
--- The queue of each stream at each launch. The column depth is the number of pieces of work in the stream that had been
--- launched but had not started, including this one. A piece that starts before its call returns counts as launched at its
--- start. Work with an unknown call is not included.
+-- The queue of each stream at each launch. The column `depth` is the number of pieces of work in the stream that had
+-- been launched but had not started, including the piece just launched. A piece that starts before its call returns
+-- counts as launched at its start. Work with an unknown call is not included.
 SELECT process_id, device, context, stream, call_id,
        at_ns                          AS launched_ns,
        gpu_start_ns,
@@ -399,8 +402,8 @@ SELECT edge.device,
   LEFT JOIN alone ON alone.device = edge.device AND alone.process_id = edge.process_id AND alone.from_ns = edge.from_ns
  WHERE edge.step = -1;
 
--- Names the reasons why the clocks are lower than the load requires. Other bits, such as the bit of an idle GPU, are no
--- limits. Source: the constants nvmlClocksEventReason and nvmlClocksThrottleReason in nvml.h of CUDA 13.3.
+-- Names the reasons why the clocks are lower than the load requires. Other bits, such as the bit for an idle GPU, are
+-- not limits. Source: the constants nvmlClocksEventReason and nvmlClocksThrottleReason in nvml.h of CUDA 13.3.
 -- macro: clock_limits(reasons)
 substr(CASE WHEN :reasons &   4 THEN ', power cap' ELSE '' END ||
               CASE WHEN :reasons &   8 THEN ', hardware slowdown' ELSE '' END ||
@@ -410,9 +413,9 @@ substr(CASE WHEN :reasons &   4 THEN ', power cap' ELSE '' END ||
 
 -- files: newest gpu_id of gpu
 CREATE VIEW gpus AS
--- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`), and those that did
--- recorded work. Of a GPU that was not sampled, only the UUID, the PCI address and the device are known. An instance of a
--- divided GPU (MIG) has a row of its own, with the place of the whole GPU.
+-- The GPUs of the machine that were sampled while processes were traced (`cudatraced --gpu-samples`), and those that
+-- did recorded work. For a GPU that was not sampled, only the UUID, the PCI address and the device are known. An
+-- instance of a divided GPU (MIG) has a row of its own, which contains the index of the whole GPU.
 SELECT gpu_id,
        place                          AS gpu,          -- index in NVML and nvidia-smi, in the order of the PCI addresses
        uuid,
@@ -431,8 +434,8 @@ SELECT gpu_id,
 
 -- files: newest process_id of process
 CREATE VIEW gpu_devices AS
--- The GPU of each device of a process, from its first recorded work on. A process counts its devices from 0, in the order
--- of CUDA_VISIBLE_DEVICES.
+-- The GPU of each device of a process, from the device's first recorded work on. A process counts its devices from 0,
+-- in the order of CUDA_VISIBLE_DEVICES.
 SELECT gpu_device.process_id,
        gpu_device.device              AS cuda_device,  -- as CUDA counts the devices of the process
        gpu_device.number              AS device,       -- as in `gpu_work`

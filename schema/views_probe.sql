@@ -1,11 +1,11 @@
--- The views of events that only `cudatrace probe` records. These are events of the kernel, and hooks. The views have the
--- form of those in views.sql.
+-- The views of events that only `cudatrace probe` records: kernel events, and calls of hooks. These views have the same
+-- form as the views in views.sql.
 
 CREATE VIEW off_cpu AS
--- The calls during which the thread was off the processor, or had page faults. `cudatrace probe --kernel` records
--- these events as calls of the layer kernel. Each event counts for the innermost recorded call that encloses it. The
--- search ends at the first outermost call, because no later call can enclose the event. If the call around an event
--- was lost, that outermost call does not enclose the event either.
+-- The calls during which the thread was off the processor, or had page faults. `cudatrace probe --kernel` records these
+-- events as calls of the `kernel` layer. Each event counts for the innermost recorded call that encloses it. The search
+-- for that call ends at the first outermost call that returns after the event, because no later call can enclose the
+-- event. If even this outermost call does not enclose the event, the call around the event was lost.
 WITH event AS MATERIALIZED (
     SELECT call.end_ns, call.end_ns - call.duration_ns AS start_ns, call.duration_ns, site.thread_id, site.depth, function.name
       FROM call
@@ -56,13 +56,13 @@ SELECT summed.call_id,
  CROSS JOIN thread ON thread.thread_id = site.thread_id
  CROSS JOIN function ON function.function_id = site.function_id;
 
--- Gets the number that the call's row has for a field. If the field is a text, this is the number of the text.
+-- Gets the number stored for a field in the call's row. If the field is a string, this is the ID of the string.
 -- macro: field_number(place)
 CASE :place WHEN 1 THEN value_1 WHEN 2 THEN value_2 WHEN 3 THEN value_3 WHEN 4 THEN value_4
             WHEN 5 THEN value_5 WHEN 6 THEN value_6 WHEN 7 THEN value_7 WHEN 8 THEN value_8 END
 
--- Formats a text as a JSON string. Quotes, backslashes and control characters are escaped. SQLite before 3.41 refuses
--- its own JSON functions in a view, unless the reader trusts the file.
+-- Formats text as a JSON string. Quotes, backslashes and control characters are escaped. SQLite before 3.41 refuses its
+-- own JSON functions in a view, unless the reader trusts the file.
 -- macro: json_text(text)
 '"' || CASE WHEN :text GLOB '*["\' || char(1) || '-' || char(31) || ']*'
             THEN (WITH RECURSIVE
@@ -77,9 +77,9 @@ CASE :place WHEN 1 THEN value_1 WHEN 2 THEN value_2 WHEN 3 THEN value_3 WHEN 4 T
             ELSE :text END || '"'
 
 CREATE VIEW hook_fields AS
--- The fields of calls in the layer hook (`cudatrace probe --hooks`), with a row for each field of each call. Events of
--- fences have fields, too (`fences`). The column place numbers a call's fields in their order, from 1. An unsigned value
--- of 2^63 or more appears as a negative number; use printf('%u', value).
+-- The fields of calls in the `hook` layer (`cudatrace probe --hooks`), with a row for each field of each call. Events
+-- of fences have fields, too (`fences`). The column `place` contains the position of the field among the call's fields,
+-- starting at 1. An unsigned value of 2^63 or more appears as a negative number; use printf('%u', value).
 SELECT hook_call.call_id,
        function.name                  AS name,         -- of the hook
        field.place,
@@ -93,8 +93,8 @@ SELECT hook_call.call_id,
  CROSS JOIN function ON function.function_id = field.function_id;
 
 CREATE VIEW hooks AS
--- Calls in the layer hook. The column fields is a JSON object with the call's fields in their order, such as
--- {"bytes":4096,"name":"weights"}. The view `hook_fields` has a row for each of them.
+-- Calls in the `hook` layer. The column `fields` is a JSON object with the call's fields in order, such as
+-- {"bytes":4096,"name":"weights"}. The view `hook_fields` has a row for each field.
 SELECT hook_call.call_id,
        thread.process_id,
        process.pid,
@@ -123,8 +123,8 @@ SELECT hook_call.call_id,
 
 CREATE VIEW xids AS
 -- GPU errors (Xids) that NVIDIA's driver reported to the kernel while a probe was running (`cudatrace probe`). The
--- driver reports the errors of all processes. The column pid is NULL if the message has no pid. The meanings are short
--- forms of those in NVIDIA's document "XID Errors" (https://docs.nvidia.com/deploy/xid-errors).
+-- driver reports the errors of all processes. The column `pid` is NULL if the driver's message does not contain a pid.
+-- The meanings are abridged from NVIDIA's document "XID Errors" (https://docs.nvidia.com/deploy/xid-errors).
 WITH meaning(code, text) AS (
     VALUES (8, 'the GPU stopped processing'), (11, 'invalid or corrupted push buffer'),
            (13, 'exception in the graphics engine'), (31, 'page fault in GPU memory'), (32, 'invalid or corrupted push buffer'),
@@ -167,8 +167,8 @@ SELECT call_id,                                        -- the time
   FROM placed
   LEFT JOIN meaning ON meaning.code = placed.code;
 
--- Gets the name of the innermost recorded call around an event of the kernel. The search ends at the first outermost
--- call, as in `off_cpu`.
+-- Gets the name of the innermost recorded call around a kernel event. As in `off_cpu`, the search ends at the first
+-- outermost call that returns after the event.
 -- macro: name_around(event)
 CASE WHEN :event.depth > 0
             THEN (SELECT iif(call.end_ns - call.duration_ns <= :event.start_ns, function.name, NULL)
@@ -185,8 +185,8 @@ CASE WHEN :event.depth > 0
              END
 
 CREATE VIEW fence_events AS
--- The events of DMA fences of recorded processes (`cudatrace probe --kernel`). The views `fences` and `fence_waits` combine
--- them, so that the events of a fence may be in several files of a trace.
+-- The events of DMA fences of recorded processes (`cudatrace probe --kernel`). The views `fences` and `fence_waits`
+-- combine the events of each fence, which may be in several files of a trace.
 SELECT event.end_ns                   AS call_id,
        thread.process_id,
        process.pid,
@@ -213,9 +213,10 @@ SELECT event.end_ns                   AS call_id,
 
 -- files: all
 CREATE VIEW fences AS
--- DMA fences that threads of recorded processes made (`cudatrace probe --kernel`). A driver of a GPU or of a display
--- signals a fence when it has done some work. The column call_id is the time when the driver sent the work (the event
--- fence_emit), or when the fence was made (fence_init) if the driver does not report the former.
+-- DMA fences that threads of recorded processes created (`cudatrace probe --kernel`). The driver of a GPU or display
+-- signals a fence when some work has been done. The column `call_id` is the time when the driver sent the work to the
+-- device (the event fence_emit). If the driver does not report that event, `call_id` is the time when the fence was
+-- created (fence_init).
 WITH signal AS MATERIALIZED (
     SELECT context, seqno, min(call_id) AS signaled_ns FROM fence_events WHERE name = 'fence_signaled' GROUP BY context, seqno
 ), fence AS MATERIALIZED (
@@ -243,8 +244,8 @@ SELECT fence.call_id,
 
 -- files: all
 CREATE VIEW fence_waits AS
--- Waits of recorded threads for DMA fences inside the kernel (`cudatrace probe --kernel`). A program that polls a file of
--- fences (poll, select, epoll) does not wait for them in this way.
+-- Waits of recorded threads for DMA fences inside the kernel (`cudatrace probe --kernel`). A program that polls a
+-- fence's file descriptor (poll, select, epoll) does not wait for the fence in this way.
 SELECT wait.call_id,
        wait.process_id,
        wait.pid,

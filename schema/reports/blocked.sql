@@ -21,8 +21,9 @@ level(process_id, tid, depth) AS ( -- the depths of calls that may enclose event
      UNION ALL
     SELECT process_id, tid, depth - 1 FROM level WHERE depth > 0
 ),
--- A thread's calls at one depth do not overlap, so only the first of them to return after an event can enclose that
--- event. If none of them returns before the thread's next event, the same call is the first to return after both events.
+-- A thread's calls at one depth do not overlap. Therefore, only the first of these calls that returns after an event
+-- can enclose that event. If no such call returns before the thread's next event, the same call is the first that
+-- returns after either event.
 moment AS MATERIALIZED (
     SELECT event.*, level.depth AS level,
            lead(call_id, 1, 9223372036854775807) OVER (PARTITION BY event.process_id, event.tid, level.depth ORDER BY call_id) AS next_id

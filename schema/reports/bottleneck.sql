@@ -26,9 +26,9 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- Launches by kernel or graph, because the first launch differs from later ones. For a window, the first launch in
--- the window counts. Joins must not read launches, calls or copies before the window, because the tables of several
--- files are first copied into one.
+-- Launches grouped by kernel or graph, because the first launch of a kernel or graph differs from later launches. For a
+-- window, the first launch in the window is used. Joins must not read launches, calls or copies before the window,
+-- because the tables of several files are first copied into one.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
@@ -72,9 +72,10 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
--- The time in a part is the total time minus the time of the calls before and after it, so only calls outside the
--- part are read. There are no totals for a window, so all calls in the window are read. The periods before all
--- processes' parts are merged, and so are the periods after them, so that no call is read twice for the same side.
+-- The time in a part of the run is the total time minus the time of the calls before and after that part. Therefore,
+-- only calls outside the part are read. There are no totals for a window, so all calls in the window are read. The
+-- periods before the parts of all processes are merged, and so are the periods after the parts, so that each call is
+-- read at most once per side.
 begun AS (
     SELECT side, from_ns, to_ns,
            from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
@@ -180,8 +181,8 @@ summed AS MATERIALIZED ( -- a sample may subtract more than there is
       FROM spent
      GROUP BY process_id
 ),
--- The time taken by launches that find room in the queue, determined from the fastest hundred of each function. A
--- thousand launches find room in a queue before it is full, while most later launches may have to wait.
+-- How long a launch takes if there is room in the queue, determined from the fastest hundred launches of each function.
+-- Once a thousand launches have filled a queue, most of the later launches may have to wait.
 usual AS MATERIALIZED (
     SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
@@ -210,8 +211,8 @@ took AS (
       FROM launched
      CROSS JOIN (SELECT * FROM calls WHERE call_id >= ifnull(:from_ns, 0)) AS calls ON calls.call_id = first_id
 ),
--- The shares of launch time that were spent waiting for room, and in slow first launches. If the queue is full, one
--- launch after another waits. A few slow launches among many have a different cause.
+-- The shares of launch time that were spent waiting for room in the queue, and in slow first launches. When the queue
+-- is full, every launch must wait. If only a few launches among many are slow, the cause is different.
 room AS MATERIALIZED (
     SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
            total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first
@@ -385,8 +386,8 @@ SELECT 'Kernels ran ' || group_concat(printf('%.1f %% (GPU %d)', busy_percent, g
  WHERE busy_percent IS NOT NULL
 HAVING count(*) > 0;
 
--- The same table from records of GPU work (decision 0124). If there are such records, these rows replace the rows
--- from host calls.
+-- The same table, but derived from records of GPU work (decision 0124). If there are such records, these rows replace
+-- the rows from host calls.
 -- name: measured
 WITH work AS MATERIALIZED (
     SELECT device, kind,

@@ -18,7 +18,7 @@ run AS MATERIALIZED ( -- each process, or its part within the window
      CROSS JOIN known
      WHERE (:pid IS NULL OR pid = :pid)
 ),
--- The domains of libraries' ranges about their own work. All other domains belong to the program.
+-- NVTX domains that libraries use for ranges about their own work. All other domains belong to the program.
 library(domain, known_from) AS (
     VALUES ('nccl',                  'nccl/src/include/nvtx.h: struct nccl_domain'),
            ('com.nvidia.nccl.proxy', 'ncclProxyInitNvtx(), where NCCL is built to trace its proxy'),
@@ -31,7 +31,7 @@ library(domain, known_from) AS (
            ('librmm',                'rmm/include/rmm/detail/nvtx/ranges.hpp'),
            ('libcuspatial',          'cuspatial/cpp/include/cuspatial/detail/nvtx/ranges.hpp'),
            ('raft',                  'raft/cpp/include/raft/core/nvtx.hpp'),
-           -- Inferred from the library names, not seen in a trace.
+           -- These domains are guessed from the names of the libraries, and have not been seen in a trace.
            ('cudnn', NULL), ('cufft', NULL), ('cusparse', NULL), ('cusolver', NULL), ('cufile', NULL), ('libcufile', NULL),
            ('nvshmem', NULL), ('dali', NULL), ('libcu++', NULL)
 ),
@@ -106,9 +106,9 @@ share AS MATERIALIZED (
     SELECT process_id, -1, 0, 0, 0, 0 FROM slice GROUP BY process_id
 ),
 -- The boundaries t1 <= t2 <= t3 are chosen so that as much as possible of each class is in its own phase. Half of the
--- copies count as execution. A boundary's gain is the share of the phase before it minus the share of the phase after
--- it, both counted up to the boundary. Its best gain is a running maximum, from which the next boundary's best gain
--- is computed.
+-- copies count as execution. A boundary's gain is the share of the preceding phase's class minus the share of the
+-- following phase's class, both counted up to the boundary. The best sum of the earlier boundaries' gains is a running
+-- maximum over the slices. The next boundary's gain is added to this maximum.
 gain AS MATERIALIZED (
     SELECT process_id, slice,
            load - prepare                                      AS gain_1,
