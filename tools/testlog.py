@@ -61,7 +61,7 @@ def keeps(test, name):
 
 
 def forget_failures(account, name):
-    """Removes the promises that a test broke from the recorded results, because its second run kept them."""
+    """Removes broken promises from the recorded results if the second run of the test kept them."""
     kept_by = {row["name"]: row["test"] for row in promises()}
     lines = account.read_text().splitlines(keepends=True) if account.exists() else []
     entries = [(line, json.loads(line)) for line in lines]

@@ -1,7 +1,7 @@
 /* A small reader for ELF64 files, used by `cudatrace doctor` and for the programs that `cudatrace run`
  * starts. Nothing in a file is trusted. Each offset, size and index is checked against the file. A file that
- * changes while it is being read causes short reads but no signal. Only regular files are opened, so that
- * examining a process's mappings opens no device. */
+ * changes while it is being read causes short reads but no signal. Only regular files are opened, so that no
+ * device is opened when a process's mappings are examined. */
 #ifndef CT_ELF_READER_H
 #define CT_ELF_READER_H
 

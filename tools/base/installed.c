@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Looks next to this program. */
+/* Finds the file that the variable names or, if the variable is not set, looks for the given names relative
+ * to this program's folder. */
 static bool find_file(const char *variable, const char *const *names, char *out)
 {
     const char *given = getenv(variable);

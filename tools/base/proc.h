@@ -6,7 +6,7 @@
 
 #include "proc_file.h"
 
-/* Returns whether a signal has stopped the process. A stop by a debugger does not count. */
+/* Returns whether a signal has stopped the process. If a debugger has stopped it, returns false. */
 bool ct_proc_is_stopped(pid_t pid);
 
 /* Returns a thread through which a process's memory can be read, preferably the pid itself. If the first
@@ -23,14 +23,14 @@ char *ct_proc_file(pid_t pid, const char *name, size_t *bytes);
 bool ct_proc_has_mapped(pid_t pid, const char *part);
 
 /* Takes the lock that keeps other attach and detach commands from changing the process's code. Only one
- * command can hold the lock. Returns a descriptor, which the caller closes, -EWOULDBLOCK while another
- * command holds the lock, or another -errno. */
+ * command can hold the lock. Returns a descriptor, which the caller closes, or -errno: -EWOULDBLOCK while
+ * another command holds the lock. */
 int ct_proc_lock(pid_t pid);
 
 /* Returns the inode number of our own PID namespace, or 0 if unknown. */
 uint64_t ct_proc_namespace(void);
 /* Returns whether this process can see the processes in all PID namespaces. A process in the initial
- * namespace can, unless /proc hides other users' processes. */
+ * namespace can see them all, unless /proc hides other users' processes. */
 bool ct_proc_shows_all(void);
 /* Returns whether a live process has this start time, and this pid in its own namespace. Returns true if
  * /proc cannot be read. */

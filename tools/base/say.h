@@ -11,8 +11,8 @@ enum { EXIT_USAGE = 2 };
 /* Prints "cudatrace: …" and a newline to standard error. Returns `status`. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Flushes standard output. Returns false if this write or an earlier one failed; ct_written() reports that
- * failure when the command ends. */
+/* Flushes standard output. Returns false if this or an earlier write failed; ct_written() reports the failure
+ * when the command ends. */
 bool ct_flush_output(void);
 /* Flushes a command's output and returns its exit status. Reports an error if the output could not be
  * written. */

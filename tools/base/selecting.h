@@ -1,5 +1,5 @@
 /* Parses the options --layers, --calls and --sample, which select the calls to record, or the recorded calls
- * to show. The option --gpu-graphs selects the form of graphs in recordings of GPU work. */
+ * to show. Also parses --gpu-graphs, which selects how graphs are represented in recordings of GPU work. */
 #ifndef CT_SELECTING_H
 #define CT_SELECTING_H
 
@@ -31,7 +31,7 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
     }
 static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "stated in the messages");
 
-/* The options of commands that select which calls are recorded. */
+/* The options of commands that let the user select the calls to record. */
 #define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
     { "layers",                                                                                              \
       "LIST",                                                                                                \
@@ -47,7 +47,7 @@ static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "
         .to = selecting_, .take = ct_take_sample, .wrong = "expected a number from 1 (all) to 1000000000"    \
     }
 
-/* Sets an int, which must be CT_GPU_GRAPHS_NONE before: no option has been given. */
+/* Sets an int, which must be CT_GPU_GRAPHS_NONE beforehand, meaning that the option has not been given. */
 enum { CT_GPU_GRAPHS_NONE = -1, CT_GPU_GRAPHS_NODES, CT_GPU_GRAPHS_WHOLE };
 #define CT_OPTION_GPU_GRAPHS(to_)                                                                            \
     {                                                                                                        \

@@ -107,7 +107,8 @@ static int flush(int argc, char **argv)
     return status == CT_GO_ON ? ask(&choice, "flush", "flush") : status;
 }
 
-/* The request for GPU work: "on", "off" or a number of seconds. "" if there is none. */
+/* What to do about the recording of GPU work: "on", "off" or a number of seconds, or "" if it is not
+ * mentioned. */
 struct gpu {
     char until[24];
     int64_t pid; /* 0: all processes */

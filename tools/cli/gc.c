@@ -166,7 +166,7 @@ static struct verdict judge_segment(const struct gc *gc, const struct ct_session
 }
 
 /* Decides whether to remove a file. `kept` counts the session's segments that are kept. The next daemon needs
- * the control segment to read them. */
+ * the control segment to read these segments. */
 static struct verdict judge(const struct gc *gc, const struct ct_session_file *file, const char *path,
                             const struct stat *status, unsigned kept)
 {

@@ -19,9 +19,9 @@ enum {
     BUFFER_BYTES = BODY_BYTES_MOST + 2 * ALIGNMENT,
 };
 
-/* The area's code for one function. All moved instructions begin within the first five bytes of the function.
- * In the longest case, it consists of a landing pad (endbr64), two short branches that grow to six bytes
- * each, a fifteen-byte instruction, and the jump back. */
+/* The code that the area contains for one function. All moved instructions begin within the first five bytes
+ * of the function. In the longest case, the code consists of a landing pad (endbr64), two short branches that
+ * grow to six bytes each, a fifteen-byte instruction, and the jump back. */
 struct unit {
     uint8_t stub[LANDING_BYTES + JUMP_SLOT_BYTES]; /* jmp *slot(%rip), the target of the patch's jump */
     uint8_t old[CT_INLINE_JUMP_BYTES];             /* the original bytes that the patch overwrites */
@@ -187,8 +187,8 @@ static enum ct_inline_verdict choose_moved(const struct ct_inline_image *image, 
 }
 
 /* Checks that the function does not jump into its own patch. A jump to the patch's first byte would be
- * recorded as a call, so only calls may go there. A computed jump may belong to a `switch` in a loop that
- * begins inside the patch. */
+ * recorded as a call, so only call instructions may lead there. A computed jump may belong to a `switch` in a
+ * loop that begins inside the patch. */
 static enum ct_inline_verdict check_jumps(const struct body *body)
 {
     const uint64_t patch = body->address + body->patch, patch_end = patch + CT_INLINE_JUMP_BYTES;

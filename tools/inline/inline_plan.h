@@ -63,7 +63,7 @@ uint64_t ct_inline_area_bytes(size_t count);
 struct ct_inline_range {
     uint64_t begin, end;
 };
-/* Finds the free address range nearest to the image from which the whole image is within a 32-bit distance.
+/* Finds the free address range that is nearest to the image and within a 32-bit distance of the whole image.
  * `taken` lists all mappings, sorted by address. Returns the range's address, or 0 if there is none. */
 uint64_t ct_inline_area_place(const struct ct_inline_image *image, const struct ct_inline_range *taken,
                               size_t taken_count, uint64_t bytes);

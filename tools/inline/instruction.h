@@ -1,5 +1,5 @@
-/* Decodes what the planner needs to know about an x86-64 instruction in order to move it. Only this module
- * calls the Zydis decoder. */
+/* Decodes the properties of an x86-64 instruction that the planner needs in order to move the instruction.
+ * Only this module calls the Zydis decoder. */
 #ifndef CT_INSTRUCTION_H
 #define CT_INSTRUCTION_H
 

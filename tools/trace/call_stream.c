@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The size of the cache of sites, since looking one up takes a few microseconds. The cache is bounded because
- * threads come and go, so that a trace may have any number of sites. */
+/* The number of sites in the cache, since looking up a site in the trace takes a few microseconds. The cache
+ * is bounded because threads come and go, so that a trace may have any number of sites. */
 enum { SITES_KEPT = 1 << 16 };
 
 struct file {

@@ -21,8 +21,8 @@ static const struct {
     { "collation_list", false },  { "data_version", false },   { "database_list", false },
 };
 
-/* The functions that are denied. The first one gives access to the process's memory, and the others to files.
- * Most SQLite builds lack or disable these functions. */
+/* The functions that are denied. The first function gives access to the process's memory, and the others give
+ * access to files. Most SQLite builds lack or disable these functions. */
 static const char *const functions_denied[] = { "fts3_tokenizer", "load_extension", "readfile", "writefile",
                                                 "edit",           "fsdir",          "lsmode" };
 

@@ -191,8 +191,8 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
     };
 }
 
-/* Closes the call or range that ends. Since all calls inside it have returned, it is either its thread's
- * innermost one, or it crosses others and was never opened. */
+/* Closes the call or range that ends. All calls inside it have returned. Therefore, it is either the
+ * innermost open one of its thread, or it crosses others and was never opened. */
 static void close_nest(struct ct_events *events, struct ct_event *event)
 {
     struct ct_nest *open = nest_of(events, &event->call.site);

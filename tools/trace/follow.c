@@ -9,9 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The maximum number of rows that a look reads, which takes a few hundredths of a second. */
+/* The maximum number of rows that are read in one look (follow.h). Reading them takes a few hundredths of a
+ * second. */
 enum { ROWS_MAX = 20000 };
-/* The interval between searches for files after the next one, which may have been removed. */
+/* How often to search for later files, in case the next file has been removed. */
 #define SEARCH_INTERVAL_NS UINT64_C(1000000000)
 
 /* Identifies a file of the trace by the name of the trace's first file and the file's own number. */
@@ -71,8 +72,8 @@ static int64_t ask(struct ct_follow *follow, const char *sql, int64_t otherwise)
 
 /* ---- where to begin ---- */
 
-/* Reads backwards until enough wanted calls have been found, and sets the start of reading to the last one
- * found. */
+/* Reads backwards until enough wanted calls have been found. Reading will then start at the earliest of these
+ * calls. */
 static bool go_back(struct ct_follow *follow)
 {
     int64_t left = follow->plan.last;

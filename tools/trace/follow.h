@@ -45,7 +45,7 @@ void ct_follow_hurry(struct ct_follow *follow);
 /* Returns the stream of the current look, from which a call's details can be read. Each file has a different
  * stream. */
 struct ct_stream *ct_follow_stream(struct ct_follow *follow);
-/* Returns how often following has moved on to the trace's next file. */
+/* Returns how many times the follower has moved on to the trace's next file. */
 uint32_t ct_follow_files(const struct ct_follow *follow);
 /* Returns the call_id of the last row read in the newest open file, or 0 while earlier files are being read.
  * */

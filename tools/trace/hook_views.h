@@ -5,7 +5,8 @@
 #include <sqlite3.h>
 
 /* Creates a view hook_NAME for each hook that has calls in the trace. Does nothing if there are no such
- * hooks, or if their names cannot be read. The connection is unconfined only while it creates them.
+ * hooks, or if their names cannot be read. The connection is unconfined (confine.h) only while the views are
+ * being created.
  */
 void ct_hook_views_make(sqlite3 *connection);
 

@@ -23,14 +23,14 @@ struct ct_late_calls {
 /* Marks late calls from `from_ns` to `to_ns` as seen, after the reader has read this range in order. */
 bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, int64_t from_ns, int64_t to_ns);
 /* Finds new late calls, after the reader has read all calls in order. Unless `at_once` is set, a file with
- * very many late calls is searched so rarely that searches take a twentieth of the time. */
+ * very many late calls is searched so rarely that searches take only a twentieth of the time. */
 bool ct_late_calls_find(struct ct_late_calls *late, struct ct_stream *stream, bool at_once);
 
 /* Returns the next new late call in *call_id. Returns false after the last one. */
 bool ct_late_calls_next(struct ct_late_calls *late, int64_t *call_id);
 bool ct_late_calls_are_left(const struct ct_late_calls *late);
-/* Marks the late calls that have been returned as seen. ct_late_calls_find() will find the others again.
- * Returns false if out of memory. */
+/* Marks as seen the late calls that ct_late_calls_next() has returned. ct_late_calls_find() will find the
+ * others again. Returns false if out of memory. */
 bool ct_late_calls_settle(struct ct_late_calls *late);
 
 /* Forgets late calls that returned before `before_ns`, after the daemon has removed them. */

@@ -27,8 +27,8 @@ static const char *name_of(sqlite3_stmt *statement, int column)
  * A value wider than WIDTH_MAX does not widen the other rows. */
 enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000, DECIMALS_MAX = 6 };
 
-/* If lines are short, text columns are truncated, but not to less than these widths. The first column keeps
- * more, because it names the subject of the row. */
+/* If lines must be short, text columns are truncated, but not to less than these widths. The first column
+ * keeps more, because it names the subject of the row. */
 enum { FIRST_MIN = 26, TEXT_MIN = 12 };
 
 struct column {

@@ -81,8 +81,8 @@ char *ct_trace_file_uri(const char *path)
 {
     char *wal = sqlite3_mprintf("%s-wal", path);
     const bool is_written = wal && access(wal, F_OK) == 0;
-    /* The host after the two slashes is empty. Relative paths are prefixed with "./", so that SQLite does not
-     * interpret names such as :memory: or file:…. */
+    /* In the URI, the host after the two slashes is empty. Relative paths are prefixed with "./", so that
+     * SQLite does not interpret names such as :memory: or file:…. */
     sqlite3_str *uri = sqlite3_str_new(NULL);
     sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:./");
     for (const char *at = path; *at; at++) {

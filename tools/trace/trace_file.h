@@ -37,7 +37,7 @@ int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64
 /* Stores the string in a query's first row in `text`, or "" if there is no row. */
 void ct_ask_text(sqlite3 *connection, const char *sql, int64_t bound, char *text, size_t bytes);
 
-/* Binds a value to the named parameter, if the query has it. */
+/* Binds a value to the named parameter, if the query has such a parameter. */
 void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value);
 
 /* Returns the connection's error message, or SQLite's message for `rc` if the connection has no error. The

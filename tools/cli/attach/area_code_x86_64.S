@@ -74,8 +74,8 @@ ct_area_code_disarm:
         leaq    stop(%rip), %r9
         jmp     take_out
 
-/* Calls cudatrace_visit() on the area's stack. If the hook has ended its recording, the process may be
- * visited again. */
+/* Calls cudatrace_visit() on the area's stack. The process may be visited again after the hook has ended its
+ * recording. */
 ct_area_code_leave:
         leaq    DATA(VISIT), %rdi
         call    *DATA(HOOK)
@@ -84,9 +84,9 @@ ct_area_code_leave:
         jne     stop
         movl    $CT_AREA_IDLE, DATA(STATE)
 
-/* The loop at the end of each routine. The tracer polls the word RAN, and then stops the thread in this loop.
- * The routine cannot end with a system call, which a seccomp filter might forbid, or with a trap, which would
- * raise a signal. */
+/* The loop at the end of each routine. The tracer polls the word RAN until the routine has set it, and then
+ * stops the thread in this loop. The routine cannot end with a system call, which a seccomp filter might
+ * forbid, or with a trap, which would raise a signal. */
 stop:
         movl    $1, DATA(RAN)
 1:      pause
@@ -165,10 +165,10 @@ go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)
 
-/* Restores the functions like take_out, but in a running thread, where no tracer catches a fault. The driver
- * may have write-protected pages since the thunks were installed. Like the hook's ct_system_writable(), makes
- * the kernel check each page, and skips slots on protected pages. The thunk in a skipped slot jumps to the
- * slot's original function. */
+/* Restores the functions as take_out does, but in a running thread, where no tracer catches a fault. The
+ * driver may have write-protected pages since the thunks were installed. Like the hook's
+ * ct_system_writable(), makes the kernel check each page, and skips slots on protected pages. The thunk in a
+ * skipped slot jumps to the slot's original function. */
 take_out_checked:
         leaq    PAIRS, %rbx
         movl    DATA(PAIR_COUNT), %r12d

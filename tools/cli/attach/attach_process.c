@@ -22,8 +22,8 @@ enum { MS_NS = 1000000 };
 
 /* ---- messages ---- */
 
-/* Prints a message about the process. The process is the subject of the clause, unless the clause begins with
- * a colon. */
+/* Prints a message about the process. The process is the subject of the given clause, unless the clause
+ * begins with a colon. */
 static void print(const struct ct_attachment *attachment, const char *clause)
 {
     const struct ct_target *target = &attachment->target;
@@ -162,7 +162,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
             return refuse(attachment, "is being attached to or detached by another command");
-        /* Look again, because the command that held the lock may have just mapped an area. */
+        /* Look for an area again, because the command that held the lock may have just mapped one. */
         ct_memory_look(&target->memory);
         ct_visitor_begin(&attachment->visitor, &target->memory, library);
         await_visit(attachment);
@@ -184,8 +184,8 @@ void ct_attachment_close(struct ct_attachment *attachment)
 
 /* ---- made slots ---- */
 
-/* Prepares the made slots. Slots from an earlier visit stay in the list of pairs even if this visit does not
- * use them. */
+/* Prepares the made slots (made_slots.h). Slots from an earlier visit stay in the list of pairs even if this
+ * visit does not use them. */
 static int prepare_made(struct ct_attachment *attachment)
 {
     struct ct_target *target = &attachment->target;
@@ -346,7 +346,8 @@ static void take_answer(struct ct_attachment *attachment)
 
 static void give_up(struct ct_attachment *attachment)
 {
-    /* Check for a stop by a signal before the visit, because the visit briefly resumes a stopped thread. */
+    /* Check before the visit whether a signal has stopped the process, because the visit briefly resumes a
+     * stopped thread. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
     const int error = ct_visitor_disarm(&attachment->visitor);
     const uint32_t state = attachment->visitor.area.data.state;
@@ -397,7 +398,7 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     }
 }
 
-/* Removes the thunks. If a thread has just entered a thunk, the process is recorded for a moment. */
+/* Removes the thunks. If a thread has just entered a thunk, the process is briefly recorded. */
 static bool take_out(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;

@@ -1,5 +1,5 @@
-/* Handles one process of an attach command, from its examination until it is detached. Each failure is
- * reported in one line. */
+/* Handles a single process of an attach command, from the examination of the process until it is detached.
+ * Each failure is reported in one line. */
 #ifndef CT_ATTACH_PROCESS_H
 #define CT_ATTACH_PROCESS_H
 
@@ -44,10 +44,11 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
 /* Checks whether the attachment's state has changed, and reports failures. Gives up if no call is made within
  * `patience_ns` of arming. */
 void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns);
-/* Makes the hook undo all changes, or removes the thunks if no call has entered one. Returns false after
- * reporting an error. */
+/* Makes the hook undo all of its changes or, if no call has entered a thunk yet, removes the thunks. Returns
+ * false after reporting an error. */
 bool ct_attachment_leave(struct ct_attachment *attachment);
-/* Returns whether a visit has made the process record. This or another command may end the recording. */
+/* Returns whether a visit has made the process record its calls. This command or another may end the
+ * recording. */
 bool ct_attachment_records(const struct ct_attachment *attachment);
 /* Makes the daemon store the recorded calls. Returns false after reporting an error. */
 bool ct_attach_flush(const char *command, int daemon);

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Writes the path of the library next to the hook, or "". */
+/* Writes the path of the library that is next to the hook, or "" if there is none. */
 static void find_gpu_library(char *path, size_t bytes)
 {
     char hook[PATH_MAX], real[PATH_MAX];

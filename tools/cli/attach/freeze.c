@@ -38,7 +38,8 @@ static int interrupt(struct ct_freeze *freeze, pid_t thread)
     return error == -EPERM && !has_ended(freeze->memory->pid, thread) ? -EPERM : 0;
 }
 
-/* Interrupts new threads. A thread may have started new threads before it stopped. */
+/* Interrupts threads that have not been interrupted yet. A thread may have started more threads before it
+ * stopped. */
 static int interrupt_new(struct ct_freeze *freeze)
 {
     char path[64];

@@ -1,5 +1,5 @@
-/* Stops all threads of another process at once, so that the process's code can be overwritten. Must be called
- * inside ct_tracer_run(), like every stop. */
+/* Stops all threads of another process at once, so that the process's code can be overwritten. Like
+ * everything that stops threads, this must be called inside ct_tracer_run(). */
 #ifndef CT_ATTACH_FREEZE_H
 #define CT_ATTACH_FREEZE_H
 

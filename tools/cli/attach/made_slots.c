@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* The maximum number of made slots, for which a visit's area has room. */
+/* The maximum number of made slots. A visit's area has room for this many. */
 enum { MADE_MOST = CT_AREA_PAIRS_MOST };
 
 bool ct_made_slots_possible(void)

@@ -155,8 +155,8 @@ static int write_all(struct ct_patches *patches, pid_t thread)
     return 0;
 }
 
-/* Tries once to write the patches. When this tracer exits, the kernel also releases threads that stop too
- * late. */
+/* Tries once to write the patches. Threads that stop too late are released by the kernel when this tracer
+ * exits. */
 static int try_within(void *data)
 {
     struct ct_patches *patches = data;

@@ -101,9 +101,9 @@ static uint64_t all_but_faults(void)
     return mask;
 }
 
-/* Handles a stop by a signal, and sets *number to the signal to deliver when the thread is resumed. SIGSTOP
- * cannot be blocked, so it is passed on. A fault signal sent by another process is held back until the end of
- * the stop. */
+/* Handles a stop that was caused by a signal, and sets *number to the signal to deliver when the thread is
+ * resumed. SIGSTOP cannot be blocked, so it is passed on. A fault signal sent by another process is held back
+ * until the thread is released. */
 static int take_signal(struct ct_stop *stop, int status, long *number)
 {
     siginfo_t info;
@@ -175,14 +175,14 @@ struct candidate {
     int rank; /* the lowest is tried first */
 };
 
-/* Sleeping system calls that the kernel restarts after a stop. */
+/* Sleeping system calls that the kernel restarts after a thread has been stopped. */
 static const int restarted[] = { SYS_futex, SYS_nanosleep,    SYS_clock_nanosleep, SYS_poll,
                                  SYS_ppoll, SYS_select,       SYS_pselect6,        SYS_read,
                                  SYS_wait4, SYS_waitid,       SYS_accept,          SYS_accept4,
                                  SYS_pause, SYS_rt_sigsuspend };
-/* System calls that the kernel ends with EINTR after a stop, without any effect, and that restart() repeats.
- * Calls on a socket are included because the socket may have a timeout. Calls with a time limit are included
- * because the limit may be in read-only memory. */
+/* System calls that fail with EINTR when a thread is stopped, without having had any effect. restart()
+ * repeats them. Calls on a socket are included because the socket may have a timeout. Calls with a time limit
+ * are included because the limit may be in read-only memory. */
 static const int ended[] = { SYS_epoll_wait,     SYS_epoll_pwait, 441 /* epoll_pwait2 */,
                              SYS_semop,          SYS_semtimedop,  SYS_rt_sigtimedwait,
                              SYS_msgrcv,         SYS_msgsnd,      SYS_io_getevents,
@@ -201,8 +201,8 @@ static bool is_among(int64_t number, const int *numbers, size_t count)
 }
 #define IS_AMONG(number, numbers) is_among(number, numbers, sizeof(numbers) / sizeof((numbers)[0]))
 
-/* Ranks threads by how suitable they are. A thread that sleeps in a restarted call is best, and a running
- * thread comes second. */
+/* Ranks threads by how suitable they are. Threads that sleep in a call that will be restarted are best,
+ * followed by running threads. */
 static int rank_of(pid_t pid, pid_t thread)
 {
     enum { SLEEPS, RUNS, SLEEPS_ELSE, IS_STUCK };
@@ -248,7 +248,7 @@ static size_t list(pid_t pid, struct candidate **candidates)
     return count;
 }
 
-/* Finds a syscall instruction in the process. The vDSO has some. */
+/* Finds a syscall instruction in the process. The vDSO contains some of them. */
 static int find_system_call(struct ct_stop *stop)
 {
     enum { CODE_BYTES_MOST = 4 << 20 };
@@ -338,7 +338,7 @@ static int wait_for(struct ct_stop *stop, pid_t which, uint64_t until_ns)
             return -EAGAIN;
         if (is_event_stop(status))
             break;
-        /* Deliver a signal that was pending. */
+        /* Deliver a signal that was still pending. */
         if (ptrace(PTRACE_CONT, stop->thread, NULL, (void *)(long)WSTOPSIG(status)) != 0)
             return -EAGAIN;
     }
@@ -522,8 +522,8 @@ static bool has_signal(const struct ct_stop *stop)
     return ((own | shared) & ~stop->signals) != 0;
 }
 
-/* Restarts a sleeping system call that was ended only by our stop and that the kernel does not restart
- * itself. */
+/* Restarts a sleeping system call if it ended only because we stopped the thread, and if the kernel does not
+ * restart it. */
 static void restart(struct ct_stop *stop)
 {
     struct user_regs_struct *registers = &stop->registers;

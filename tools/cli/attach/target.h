@@ -36,8 +36,8 @@ struct ct_target {
 
 /* Examines everything in the process except the driver's slots. */
 void ct_target_open(struct ct_target *target, pid_t pid);
-/* Finds the driver's slots in a process that ct_target_open() has examined. Waits briefly if there are none,
- * because the loader may not have filled them in yet. */
+/* Finds the driver's slots in a process that ct_target_open() has examined. Waits briefly if there are no
+ * slots, because the loader may not have filled them in yet. */
 void ct_target_find_slots(struct ct_target *target);
 void ct_target_close(struct ct_target *target);
 

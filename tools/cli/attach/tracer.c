@@ -17,8 +17,8 @@ struct task {
 };
 
 /* Runs the tracer as a separate process in its own session, so that signals and terminals that end or stop
- * the command do not affect it. A thread would be killed with the command, possibly in the middle of a
- * stop. */
+ * the command do not affect the tracer. A thread would be killed with the command, possibly while it has
+ * stopped a thread of the process. */
 static int send_process(int (*act)(void *data), struct task *task)
 {
     const pid_t tracer = fork();

@@ -13,7 +13,7 @@
 
 /* ---- stops ---- */
 
-/* The work that the tracer does in one stop. */
+/* The work that the tracer does while it has a thread stopped. */
 struct act {
     struct ct_visitor visitor; /* input and output */
     int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
@@ -97,7 +97,7 @@ static int prepare_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, str
     return file < 0 ? file : note_file(visitor, file, act->own);
 }
 
-/* Writes the library into its file after the stop, to keep the stop short. */
+/* Writes the library into its file after the thread has been resumed, to keep the stop short. */
 static int prepare_within(void *data)
 {
     struct act *act = data;
@@ -210,7 +210,8 @@ int ct_visitor_arm(struct ct_visitor *visitor)
 {
     struct act act = { .in = arm_in_stop, .what_for = CT_STOP_FOR_CODE };
     const int error = act_within(visitor, stop_and_act, &act);
-    /* Arming may have failed halfway. Use another stop to remove the thunks that were already installed. */
+    /* Arming may have failed halfway. Stop a thread once more to remove the thunks that were already
+     * installed. */
     if (error == -EFAULT)
         ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
     if (error && error != -ESRCH)

@@ -1,7 +1,7 @@
 /* Prints the findings of `cudatrace doctor`, and declares everything that the files in this folder share.
- * Called by all of them. Except in doctor_command.c, `cudatrace doctor` changes nothing: it creates no files,
- * takes no locks and runs no commands. All input from files, shared memory and /proc is validated before it
- * is used. */
+ * Called by all of these files. Except in doctor_command.c, `cudatrace doctor` changes nothing: it creates no
+ * files, takes no locks and runs no commands. All input from files, shared memory and /proc is validated
+ * before it is used. */
 #ifndef CT_DOCTOR_SAY_H
 #define CT_DOCTOR_SAY_H
 

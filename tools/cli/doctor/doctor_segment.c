@@ -182,7 +182,7 @@ static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
         FINE("ways", "%u functions of the driver by their names", names);
 }
 
-/* Reports in which form a recording has graphs. */
+/* Reports how graphs are represented in a recording. */
 static void say_graphs(struct ct_doctor *doctor, unsigned result)
 {
     if (result == CT_GPU_FORM_NODES)

@@ -4,7 +4,7 @@
 
 #include "doctor_say.h"
 
-/* What is known about a process before its segment is found. */
+/* The facts that are known about a process before its segment is found. */
 struct ct_traced {
     int32_t pid; /* the pid in the process's own PID namespace, as used in the segment's name */
     uint32_t uid;

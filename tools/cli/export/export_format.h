@@ -62,8 +62,8 @@ sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql);
 /* Calls `write` for each row of a query. Returns false if `write` or SQLite failed. */
 typedef bool ct_export_write(struct ct_export *to, sqlite3_stmt *row);
 bool ct_export_each(struct ct_export *to, const char *sql, ct_export_write *write);
-/* Does the same, but writes nothing if an older version wrote the trace and lacked a view that the query
- * needs. */
+/* Like ct_export_each(), but writes nothing if the trace was written by an older version and lacks a view
+ * that the query needs. */
 bool ct_export_each_of_newer(struct ct_export *to, const char *sql, ct_export_write *write);
 /* Calls `write` for each call in the scope that has not returned yet. */
 bool ct_export_each_open_call(struct ct_export *to, ct_export_write *write);

@@ -1,4 +1,4 @@
-/* Implements `cudatrace export --format nsys`. Writes a SQLite file with those tables of Nsight Systems'
+/* Implements `cudatrace export --format nsys`. Writes an SQLite file with all tables of Nsight Systems'
  * exports that cudatrace can fill (schema/nsys.sql). Without `cudatrace run --gpu`, the tables of GPU work
  * are empty. */
 #include "export_work.h"

@@ -20,8 +20,8 @@ struct ct_export_open_calls {
 
 /* Adds a row of ct_export_each_open_call(). Returns false if out of memory. */
 bool ct_export_open_calls_add(struct ct_export_open_calls *calls, sqlite3_stmt *row);
-/* Sets `is_across` of the calls that began inside the event's call. All events that begin a call must be
- * passed, in the order of time. */
+/* Sets `is_across` for the open calls that began inside the event's call. Must be called for all events that
+ * begin a call, in chronological order. */
 void ct_export_open_calls_pass(struct ct_export_open_calls *calls, const struct ct_event *event);
 void ct_export_open_calls_finish(struct ct_export_open_calls *calls);
 

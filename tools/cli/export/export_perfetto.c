@@ -18,8 +18,9 @@
  * different name. */
 enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24 };
 
-/* Perfetto assumes that the thread which a sequence described last writes the sequence's events. It adds that
- * thread to the arguments of events that are on no thread. Separate sequences prevent this. */
+/* Perfetto assumes that all events of a sequence are written by the thread that the sequence described last.
+ * If an event belongs to no thread, Perfetto adds that thread to the event's arguments. Therefore, tracks are
+ * described in a sequence of their own. */
 enum { SEQUENCE_EVENTS = 1, SEQUENCE_TRACKS };
 
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
@@ -227,7 +228,7 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row, enum ct_de
 
 /* ---- arrows ---- */
 
-/* Lets arrows begin at the call. Their flow has the number of the call. */
+/* Lets arrows begin at the call. The ID of the arrows' flow is the number of the call. */
 static void begin_arrows(struct state *state, int64_t call_id)
 {
     state->flow = (uint64_t)call_id;
@@ -235,8 +236,8 @@ static void begin_arrows(struct state *state, int64_t call_id)
     state->event.n_flow_ids = 1;
 }
 
-/* Adds an arrow from a call that began earlier. If this event had the call's number among its `flow_ids`,
- * the next arrow from the call would begin at this event. Only an old field leaves the beginning as it is. */
+/* Adds an arrow from a call that began earlier. If `flow_ids` of this event contained the call's number, the
+ * next arrow from the call would begin at this event. The format's legacy field for arrows avoids this. */
 static void add_arrow_from(struct state *state, int64_t call_id)
 {
     perfetto__legacy_event__init(&state->source);
@@ -472,8 +473,8 @@ static bool note_open_call(struct ct_export *to, sqlite3_stmt *rows)
 }
 
 /* Writes a slice that does not end, for a call that has not returned. Since the end of a slice ends the
- * newest slice of its track, a call that began inside one that has returned needs a separate track. The rows
- * are those of note_open_call(), because all queries are in one transaction. */
+ * newest slice of its track, a call that began inside one that has returned needs a separate track. The query
+ * returns the same rows as for note_open_call(), because all queries are in one transaction. */
 static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
 {
     struct state *state = to->state;

@@ -40,7 +40,7 @@ struct ct_export_work {
     sqlite3_stmt *statement[STATEMENTS_COUNT];
     bool has_work, failed;
     ct_work_write *write;
-    /* The stream of the last piece of work, and the ends of its lanes. */
+    /* The stream of the last piece of work, and the times when the stream's lanes end. */
     int64_t process_id, device, context, stream, stream_number;
     int64_t until_ns[CT_WORK_LANES];
     int lanes;

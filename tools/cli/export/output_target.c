@@ -89,7 +89,7 @@ static int take_link(struct ct_target *target, char rest[PATH_MAX], int links, c
     return *text == '/' ? enter(target, "/", 0) : 0;
 }
 
-/* The target that readlink() returns for a magic link in /proc is not the real one. */
+/* For a magic link in /proc, readlink() does not return the real target. */
 static int take_proc_link(struct ct_target *target, bool is_last)
 {
     if (!is_last)

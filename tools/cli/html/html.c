@@ -1,8 +1,8 @@
 /* Implements `cudatrace html`, which writes the trace as a single page for a browser. The page template
- * (tools/cli/html) has two placeholders. The first is filled with a JSON object that describes the trace. The
- * second is filled with the calls, as deflated columns in base64. The columns follow one another: start and
- * duration (64-bit floats, nanoseconds since the trace began), site and number of calls (32-bit), all
- * little-endian. */
+ * (tools/cli/html) has two placeholders. The first placeholder is replaced with a JSON object that describes
+ * the trace, and the second with the calls, as deflated columns in base64. The columns follow one another:
+ * start and duration (64-bit floats, nanoseconds since the trace began), site and number of calls (32-bit),
+ * all little-endian. */
 #include "export.h"
 #include "export_work.h"
 #include "html_gpus.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Combines the page, its style, its scripts and the chart library into a C header. ct_html_page_head is the part before the
-trace's data, and ct_html_page_tail is the part after it. The option --charts LIBRARY LICENCE goes before the files. Without this
+trace's data, and ct_html_page_tail is the part after it. The option --charts LIBRARY LICENCE must precede the files. Without this
 option, the page has no charts."""
 import pathlib
 import re

@@ -110,8 +110,8 @@ static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct 
     return statement;
 }
 
-/* Returns whether the last query failed because an older version, which did not have this view yet, wrote the
- * trace. The trace then has no data for the section of that name. */
+/* Returns whether the last query failed because the trace was written by an older version, which did not have
+ * the view `name` yet. The trace then has no data for the section with the same name. */
 static bool lacks_view(sqlite3 *connection, const char *name)
 {
     char missing[80], why[256];

@@ -177,7 +177,7 @@ static void tell_all_losses(const char *database, int64_t began_ns)
                 began_ns);
 }
 
-/* Reports that --gpu had no effect, or --gpu-graphs. */
+/* Reports if --gpu or --gpu-graphs had no effect. */
 static void tell_gpu(const char *database, int64_t began_ns, int graphs)
 {
     static const char none_sql[] =
@@ -310,7 +310,8 @@ static int trace_command(struct run_options *options, char **command)
                 "next daemon: %s",
                 answer);
     else {
-        /* If the status is 126 or 127, the command most likely did not run, which has been reported. */
+        /* If the status is 126 or 127, the command most likely did not run, and that has already been
+         * reported. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);

@@ -3,10 +3,10 @@
  *
  * There are three processes. The front is this process, the only one that our parent knows. The keeper is the
  * front's child, and the command is the keeper's child. The keeper waits for the command, and makes the front
- * stop, continue and end whenever the command does. The keeper also shows whether a signal was sent to the
- * whole process group, since it blocks all signals, so that they stay pending. If a signal is also pending in
- * the keeper, a terminal or kill(-group) has sent it to the group, and the command has already received it. A
- * signal that only the front has received is passed on to the command.
+ * stop, continue and end whenever the command does. The keeper also blocks all signals, so that signals sent
+ * to the whole process group stay pending in it. If a signal to the front is also pending in the keeper, a
+ * terminal or kill(-group) has sent it to the group, and the command has already received it. A signal that
+ * only the front has received is passed on to the command.
  * */
 #ifndef CT_RUN_COMMAND_H
 #define CT_RUN_COMMAND_H

@@ -214,8 +214,8 @@ static uint64_t close_trace(struct ct_tail *tail)
 }
 
 /* A line that reports skipped calls can usually be dropped, because a later line will report them. No line
- * follows the last one, so this function waits until the reader has taken it and any unfinished line. The
- * wait may be long, so the trace is closed first. */
+ * will follow the last one, so this function waits until the reader has taken the last line and any
+ * unfinished line. The wait may be long, so the trace is closed first. */
 int ct_tail_finish(struct ct_tail *tail)
 {
     ct_follow_hurry(tail->follow);

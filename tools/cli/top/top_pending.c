@@ -29,7 +29,7 @@ static void bind_process(sqlite3_stmt *statement, sqlite3_stmt *process, int64_t
     sqlite3_bind_int64(statement, 4, at_ns);
 }
 
-/* Puts the work that the process's GPU is in into the table, or NULL if there is none. */
+/* Writes to the table which work the process's GPU has not finished, or NULL if there is no such work. */
 static bool read_work(const struct statements *sql, sqlite3_stmt *process, int64_t at_ns)
 {
     sqlite3_bind_int64(sql->read, 1, sqlite3_column_int64(process, 0));
@@ -45,7 +45,7 @@ static bool read_work(const struct statements *sql, sqlite3_stmt *process, int64
     return run(sql->insert);
 }
 
-/* Looks at each process that `processes` returns. */
+/* Examines each process that the statement `processes` returns. */
 static bool look_at_each(sqlite3 *moments, const struct statements *sql, sqlite3_stmt *processes,
                          int64_t at_ns)
 {
