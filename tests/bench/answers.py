@@ -1,6 +1,6 @@
 """Measures the time and memory of the usual commands on a large finished trace: report, timeline, top, exports and the HTML page. It also
 measures how long a browser takes to display the page. CUDATRACE_BENCH_CALLS sets the number of calls in the trace (default: five
-million). CUDATRACE_BENCH_DATABASE names an existing trace that make_database made."""
+million). CUDATRACE_BENCH_DATABASE names an existing trace, made by make_database, to use instead."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ from queries import make
 ROUNDS = 3
 MIB = 1 << 20
 
-# Report sections that read only sums, so that the number of calls does not matter.
+# Report sections that read only precomputed sums, so that their cost does not depend on the number of calls.
 OF_SUMS = ("processes", "threads", "categories", "functions", "errors", "losses")
 ASKED = {
     "report": ("report",),

@@ -1,4 +1,4 @@
-/* Helpers of programs that measure batches of operations on one processor. */
+/* Helpers for programs that measure batches of operations on one processor. */
 #ifndef CT_BENCH_BATCHES_H
 #define CT_BENCH_BATCHES_H
 
@@ -12,8 +12,8 @@ static inline int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Binds the process to the last allowed processor, so that each round runs there, and threads switch between
- * each other. */
+/* Binds the process to its last allowed processor, so that every round runs on the same processor, and the
+ * process's threads have to take turns on it. */
 static inline void stay_on_processor(void)
 {
     cpu_set_t allowed, one;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs benchmarks, which are modules in this folder, and prints their figures as JSON lines. table.py makes a table from the lines.
-Benchmarks whose names begin with gpu_ need a machine with a GPU. These, and `soak`, which takes an hour, run only if they are named. The
-gpu_ benchmarks, `hook` and `hook_parts` can use a build folder from another machine, and build the missing programs on this one."""
+Benchmarks whose names begin with gpu_ need a machine with a GPU. The gpu_ benchmarks run only if they are named, and so does `soak`, which
+takes an hour. The gpu_ benchmarks, `hook` and `hook_parts` can use a build folder from another machine, and build the missing programs on
+this one."""
 import argparse
 import ast
 import contextlib
@@ -46,8 +47,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt(*_):
-    """Ends the run. The exit path undoes everything that was started, mounted or attached. Until it has finished, further signals are
-    ignored."""
+    """Ends the run. While the run exits, it undoes everything that was started, mounted or attached, and ignores further signals."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -84,7 +84,7 @@ def parse_arguments():
 
 
 def build_here(build, undo):
-    """Creates a build folder with the contents of the given one, and adds the programs in BUILT_HERE."""
+    """Creates a build folder that has the contents of the given one, plus the programs in BUILT_HERE."""
     folder = pathlib.Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="cudatrace-bench-")))
     for part in ("hook", "collector", "tools"):
         (folder / part).symlink_to(build / part)

@@ -9,7 +9,8 @@ WAYS = ("bare", "two_counter_reads", "clock_ring", "json_lines", "cudatrace")
 SLOT_BYTES = 16
 KERNELS = 1000
 
-# Name, arguments of hook_cost. The records of a round fit into a ring, so that the benchmark measures recording, and not a full ring.
+# Each case has a name and the arguments for hook_cost. The records of a round fit into a ring, so that the benchmark measures recording
+# rather than a full ring.
 CASES = (
     ("launch_of_one_kernel", ("-s", "launch", "-b", 50)),
     (f"launch_of_{KERNELS}_kernels", ("-s", f"launch:{KERNELS}", "-b", 50)),
@@ -24,7 +25,7 @@ CASES = (
 )
 # The other tracers that cudatrace is compared with.
 OTHERS = ("two_counter_reads", "clock_ring", "json_lines", "lttng_clock_and_event")
-# Cases with long calls. Compared to a long call, the added time is so small that its ratio to another tracer's added time would be noise.
+# Cases with long calls. The tracers add so little time to a long call that the ratio between two tracers' added times would be noise.
 LONG = ("10us", "1ms", "cold")
 
 
@@ -55,9 +56,10 @@ def with_daemon():
 
 
 def without_drain():
-    """Measures rounds in which the daemon is stopped after the flush. In one case, the ring is filled until just before its last quarter,
-    so that the measured calls are recorded. In the other case, it is filled up to the last quarter, so that each measured call, which has
-    low priority, is counted as skipped. The first round also uses shorter rings, which have room for all calls."""
+    """Pauses the daemon before each round, so that it does not empty the ring while calls are measured. In the case `ring_nearly_full`, the
+    ring is first filled to just below three quarters, so that the measured calls are still recorded. In the case `ring_full`, it is filled
+    to three quarters, so that each measured call, which has low priority, is counted as skipped. The first round also uses shorter rings,
+    which have room for all calls."""
     ring, rounds, batches, calls = 256 * 1024, 25, 10, 100
     slots, measured = ring // SLOT_BYTES * 3 // 4, batches * calls
     for case, fill in {"ring_nearly_full": slots - measured - 64, "ring_full": slots}.items():
@@ -78,7 +80,7 @@ def without_daemon():
         show("no_daemon", session.measure("-o", session.dir, *WAYS, between=lambda: None))
     with Measured() as session:
         session.start_daemon()
-        # In the first round, the program finds the daemon and begins to record. Before the second round, the daemon is stopped.
+        # During the first round, the program finds the daemon and begins to record. The daemon is stopped just before the second round.
         begun = []
 
         def stop_after_first():

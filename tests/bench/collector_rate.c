@@ -1,8 +1,8 @@
-/* Measures the path from rings to committed rows. Segments like the hook's are filled with the calls of a
- * PyTorch training loop. The collector's own code reads, merges and stores these calls on one thread. Such
- * rounds alternate with a bare INSERT … SELECT of the same rows from arrays, and with an INSERT of only the
- * rows of `call`. Prints `variant round value`. The values are rows per second, and the bytes per call in the
- * collector's database. */
+/* Measures how fast the collector turns the contents of rings into committed rows. Segments like the hook's
+ * are filled with the calls of a PyTorch training loop. The collector's own code reads, merges and stores
+ * these calls on one thread. These rounds alternate with a bare INSERT … SELECT of the same rows from arrays,
+ * and with an INSERT of only the `call` table's rows. Prints `variant round value`. The values are rows per
+ * second, and the bytes per call in the collector's database. */
 #include "batch.h"
 #include "page_cache.h"
 #include "shm_segment.h"
@@ -34,7 +34,7 @@ static void run_collector(const char *folder, int round, const char *variant, bo
     char path[4096], segment[64], message[CT_MESSAGE_BYTES];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
     snprintf(segment, sizeof(segment), CT_SHM_DIR "/cudatrace-bench.%d", getpid());
-    /* Make the calls old enough to be before the watermark when the batches begin. */
+    /* Make the calls so old that they are already before the watermark when the first batch is read. */
     training_write(segment, &(struct training_segment){ .first_ns = ct_monotonic_ns() - UINT64_C(3000000000),
                                                         .gap_ns = 2200,
                                                         .lanes = LANES,
@@ -79,7 +79,7 @@ static void run_collector(const char *folder, int round, const char *variant, bo
 
 /* ---- the floor: only arrays as tables ---- */
 
-/* A table of the collector's database as an array; -1 means NULL. */
+/* A table of the collector's database, held in memory as an array. The value -1 means NULL. */
 static struct plain {
     const char *name, *columns, *read;
     int column_count;
@@ -216,8 +216,8 @@ static void load_plains(const char *folder)
         die("the rows to compare with are not all there");
 }
 
-/* Stores the same rows as the collector does, but without the collector's code. Inserts the first `tables`
- * arrays, in batches of the same size as the collector's. */
+/* Stores the same rows as the collector, but without using the collector's code: inserts the first `tables`
+ * arrays, in batches as large as the collector's. */
 static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };

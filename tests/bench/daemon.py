@@ -23,7 +23,7 @@ def usage(what, daemon, seconds, idle):
 
 
 def hold(s, processes):
-    """Starts `processes` programs whose threads make their calls and then wait. Also returns the FIFO that releases the programs."""
+    """Starts `processes` programs whose threads make their calls and then wait. Returns a function that lets the programs exit."""
     fifo = s.dir / f"hold.{processes}"
     os.mkfifo(fifo)
     program = s.start(*calls("--processes", processes, "--threads", LANES // processes, "--calls", 10, "--hold", fifo),

@@ -8,7 +8,7 @@ MEETS = {"<=": operator.le, ">=": operator.ge}
 
 
 class Missing(Exception):
-    """Raised if a peer is not available on this machine; the text gives the reason."""
+    """Raised if a peer is not available on this machine. The exception's message gives the reason."""
 
 
 def rounded(value):
@@ -22,8 +22,8 @@ def spread(values, rounded=rounded):
 
 
 def emit(benchmark, figure, values, unit, target=None, **more):
-    """Prints a figure. `target` is the median's target in docs/performance.md, such as ("<=", 1.05). `more` contains additional fields for
-    the line."""
+    """Prints a figure. `target` is the target that docs/performance.md sets for the median, such as ("<=", 1.05). `more` contains
+    additional fields for the line."""
     if not values:
         emit_missing(benchmark, figure, "in no round was there anything to compare with")
         return
@@ -53,5 +53,6 @@ def less(values, floor):
 
 
 def over(values, others):
-    """Returns the ratios within rounds. Rounds whose divisor is zero, because of the clock's resolution, are omitted."""
+    """Returns each round's value divided by the same round's value in `others`. Omits rounds whose divisor is zero because of the clock's
+    resolution."""
     return [value / other for value, other in zip(values, others) if other > 0]

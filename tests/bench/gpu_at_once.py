@@ -1,8 +1,8 @@
-"""Measures small PyTorch training runs, and one Triton autotuner, that run concurrently on this machine's GPU under one daemon with
-default settings. The figures are the lost calls, the daemon's CPU time per call, and the time of a training step relative to untraced
-runs. Traced runs alternate with the same number of untraced runs. The figure for one run is its median step. The figure for several runs
-is the mean of these medians. gpu_turns measures the added cost of a call in a step with less noise. If there are enough processors, each
-run has two processors to itself, and the daemon uses the others."""
+"""Measures groups of small PyTorch training runs that share this machine's GPU and one daemon with default settings, and also measures one
+run of Triton's autotuner. The figures are the lost calls, the daemon's CPU time per call, and the time of a training step relative to
+untraced runs. Traced runs alternate with the same number of untraced runs. The step time of one run is its median step, and the step time
+of several runs is the mean of their medians. The benchmark gpu_turns measures the cost added per call with less noise. If there are enough
+processors, each run has two processors to itself, and the daemon uses the remaining ones."""
 import json
 import pathlib
 import statistics
@@ -24,7 +24,7 @@ AUTOTUNE = pathlib.Path(__file__).with_name("gpu_autotune.py")
 
 
 class AtOnce:
-    """Runs one program for each command."""
+    """Runs several programs at the same time, one for each given command."""
 
     def __init__(self, place, commands):
         self.place, self.commands, self.count = place, commands, len(commands)
@@ -61,7 +61,7 @@ class Case:
         self.untraced, self.traced, self.failure = [], [], None
 
     def round(self, build, number):
-        """Runs the programs once untraced and once traced, in alternating order."""
+        """Runs the programs once untraced and once traced. Which of the two runs is first alternates from round to round."""
         def traced():
             return self.at_once.traced(build)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Triton's autotuner in its typical use. It tunes a kernel with several configurations for sizes that it has not seen. It times each
-configuration at full speed, with launches between pairs of events, and zeroes a buffer before each launch. Prints one line of JSON with
-the duration of one tuning. Most of the calls are events, memsets and launches."""
+"""Runs Triton's autotuner in its typical use: the autotuner chooses among several configurations of a kernel, for problem sizes that it has
+not seen yet. It times each configuration at full speed, with launches between pairs of events, and zeroes a buffer before each launch.
+Prints one line of JSON with the duration of one tuning. Most of the calls are events, memsets and launches."""
 import argparse
 import json
 import statistics

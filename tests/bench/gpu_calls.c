@@ -1,20 +1,20 @@
-/* The program that gpu_calls.py runs, unchanged in every variant. It measures the cost of a driver call that
- * returns at once, and of launching an empty kernel. It is linked with libcuda.so.1 and is unaware of
- * tracers.
+/* The program that gpu_calls.py runs in every variant. No variant changes it. It measures the cost of a
+ * driver call that returns at once, and of launching an empty kernel. It is linked with libcuda.so.1 and is
+ * unaware of tracers.
  *
  *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
- * Short calls are timed in batches, and each batch gives a figure in nanoseconds per call. Launches are timed
- * one by one, with one read of the counter between consecutive launches. After each batch, the stream is
- * synchronised, which is not timed. past=OFFSET, the offset of cuLaunchKernel from the base of libcuda.so.1,
- * adds a third part. In that part, batches of ordinary calls, which may pass through a tracer's wrapper,
- * alternate with batches that call the driver's own function.
+ * Short calls are timed in batches, and each batch yields a figure in nanoseconds per call. Launches are
+ * timed one by one, with one read of the counter between consecutive launches. After each batch, the stream
+ * is synchronised outside the timed part. If past=OFFSET gives the offset of cuLaunchKernel from the base of
+ * libcuda.so.1, the program makes a third measurement. For it, batches of ordinary calls, which may pass
+ * through a tracer's wrapper, alternate with batches that call the driver's own function directly.
  *
- * The thread binds itself to the processor after the set-up, so that threads which the driver or a tracer
- * started earlier are not bound. With pause=ask, the program prints "pause" and waits for a line, so that a
- * ring can be emptied. Without pause=ask, it sleeps for as long as emptying a ring takes. Prints `device
- * NAME`, then `calls FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST`
- * (medians). */
+ * The thread binds itself to the processor only after the set-up, so that threads which the driver or a
+ * tracer has started by then are not bound as well. With pause=ask, the program now and then prints "pause"
+ * and waits for a line, so that a ring can be emptied. Without pause=ask, the program instead sleeps for
+ * about as long as it takes to empty a ring. Prints `device NAME`, then `calls FUNCTION p10 p50 p90 p99`,
+ * `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -34,7 +34,7 @@
 enum {
     BATCH_CALLS = 200,
     BATCHES_MAX = 100000,
-    /* The calls between two pauses fit into half of a ring of the default size. A plain call takes one slot,
+    /* All calls between two pauses fit into half of a ring of the default size. A plain call takes one slot,
      * and a launch takes two. */
     CALL_BATCHES_A_PAUSE = 100,
     LAUNCH_BATCHES_A_PAUSE = 50,
@@ -42,8 +42,8 @@ enum {
     PAUSE_MS = 20,
 };
 
-/* PTX for Turing and later GPUs, which the driver compiles. If nvcc is installed, gpu_variants.py supplies
- * machine code instead. */
+/* PTX code for Turing and later GPUs, which the driver compiles for the machine's GPU. If nvcc is installed,
+ * gpu_variants.py supplies machine code instead. */
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
 

@@ -1,7 +1,7 @@
-"""Measures the cost of tracing on this machine's GPU. Times calls that return at once, and launches of an empty kernel: untraced, under
-cudatrace, and under its peers. Each round runs every variant once, in separate processes, on one processor whose core runs nothing else.
-Every second round runs in reverse order. "Turns" are batches of launches in one process that alternately use and bypass the tracer, so
-that differences between processes do not matter."""
+"""Measures the cost of tracing on this machine's GPU. It times calls that return at once, and launches of an empty kernel, each untraced,
+under cudatrace, and under other tracers. Each round runs every variant once, in separate processes, on one processor whose core runs
+nothing else. Every second round runs in reverse order. For the "turns" figures, batches of launches within one process alternately use and
+bypass the tracer, so that differences between processes do not matter."""
 import contextlib
 import sys
 import time
@@ -15,12 +15,12 @@ SHORT_CALLS, LAUNCH = gpu_variants.FUNCTIONS[:2], "cuLaunchKernel"
 TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunchKernel_p50_over_untraced": ("<=", 1.015),
            "cudatrace_after_gpu_cuLaunchKernel_p50_over_untraced": ("<=", 1.015),
            "cudatrace_gpu_cuLaunchKernel_p50_over_cupti_kernels": ("<=", 1.03)}
-# Variants that are also compared with variants other than the untraced one.
+# Every variant is compared with the untraced one. These variants are also compared with others.
 OTHERS = {"cudatrace_gpu": ("cupti_kernels",), "cudatrace_after_gpu": ("cudatrace",)}
 
 
 def measure(place, options, deadline):
-    """Returns ({variant: [Measured, for each round]}, {variant: why it is missing}, {variant: [milliseconds of set-up, for each
+    """Returns ({variant: [a Measured for each round]}, {variant: why it is missing}, {variant: [milliseconds of set-up for each
     round]})."""
     results, missing, setups = {}, {}, {}
     with contextlib.ExitStack() as stack:
@@ -86,7 +86,7 @@ def show(results, place):
 
 
 def check_recorded(results):
-    """Rejects the figures of tracers that recorded fewer calls than were made."""
+    """Rejects the figures of a tracer that recorded fewer calls than the program made."""
     for name, rounds in results.items():
         recorded = [measured.recorded for measured in rounds if measured.recorded is not None]
         lost = sum(measured.lost or 0 for measured in rounds)

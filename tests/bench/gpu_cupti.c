@@ -5,8 +5,8 @@
  *   activity          CUPTI's own records of driver calls (CUPTI_ACTIVITY_KIND_DRIVER)
  *   activity-kernels  records of driver calls and of kernels
  *   kernels           records of kernels, copies and sets, which `cudatrace run --gpu` enables, too
- *   callback          callbacks at entry and return of each driver call, which read the counter and write a
- *                     64-byte record into a ring, the minimum for a tracer
+ *   callback          callbacks at entry to and return from each driver call, which do the least that a
+ *                     tracer must do: read the counter, and write a 64-byte record into a ring
  *
  * At exit, the library writes a line `records DRIVER KERNELS DROPPED KERNEL_NS` to the file BENCH_CUPTI_OUT,
  * so that a tracer that recorded nothing is not mistaken for a fast one. If a CUPTI function failed, the
@@ -148,7 +148,7 @@ static void at_exit(void)
     fclose(out);
 }
 
-/* Touches the pages of the buffers now, instead of during the timing. */
+/* Touches every page of the buffers now, so that no page fault happens while calls are timed. */
 static void make_buffers(void)
 {
     for (; idle_count < BUFFERS; idle_count++) {

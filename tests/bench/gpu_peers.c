@@ -1,7 +1,8 @@
 /* Peers that gpu_calls.py compares with cudatrace. Each peer is a library that is preloaded like the hook,
  * and exports the three functions that gpu_calls.c calls. Around each call to the driver's own function, the
- * library does the work that the PEER macro selects, and writes the data that a tracer typically records. The
- * peers are as cheap as possible, with no tables, no nesting, and only these three names.
+ * library does the work that the macro PEER selects, and writes the data that a tracer typically records. The
+ * peers are as cheap as possible: they have no tables, do not support nested calls, and wrap only these three
+ * functions.
  *
  *   PEER_WRAPPER     nothing, which shows the cost of a wrapper
  *   PEER_COUNTERS    two reads of the time-stamp counter
@@ -72,8 +73,9 @@ static void end_line(void)
 }
 #endif
 
-/* Returns the time at entry. Each JSON line contains this time and the calling thread. The line for a launch,
- * which is written separately, also contains the launch's dimensions. */
+/* Writes the JSON line for the entry to a call, and returns the time, which the line contains together with
+ * the calling thread. The entry line of a launch, which another function writes, also contains the launch's
+ * dimensions. */
 static inline uint64_t before(int function)
 {
     (void)function;

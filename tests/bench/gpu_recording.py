@@ -1,9 +1,10 @@
 """Measures how turning a recording on and off affects the steps of a PyTorch training run under the hook, on this machine's GPU. The
-recording contains either GPU work (`cudatrace set --gpu`) or kernel events (`cudatrace probe --kernel`). One process takes blocks of steps
+recording contains either GPU work (`cudatrace set --gpu`) or kernel events (`cudatrace probe --kernel`). One process runs blocks of steps
 before, during and after each recording. The figures are the step time relative to the blocks around the recording, and the longest step
-while a recording begins or ends. The program waits for the GPU after each step, so that a pause cannot hide. What remains after the last
-recording is too small for this comparison, because the host's speed varies. Therefore, an equal process takes turns with the first one:
-before any recording, after those of the first process, and after its own. A trend in time cancels out."""
+while a recording begins or ends. The program waits for the GPU after each step, because work that is still queued for the GPU would hide a
+pause. Any slowdown that remains after the last recording is too small to be seen this way, because the host's speed varies. Therefore, the
+first process also takes turns with an identical second process: before any recording, after its own recordings, and finally after the
+second process has been recorded, too. A gradual change in the host's speed cancels out."""
 import contextlib
 import os
 import signal
@@ -48,7 +49,8 @@ class Recordings:
         return [self.step_ms() for _ in range(steps)]
 
     def over(self, other):
-        """Returns this process's step time over another's, for each pair of turns. Every second pair is in reverse order."""
+        """Returns this process's step time divided by the other process's, for each pair of turns. In every second pair, the other process
+        runs first."""
         ratios = []
         for number in range(PAIRS):
             turns = {process: statistics.median(process.block(COLD_STEPS + STEPS_OF_PAIR)[COLD_STEPS:])
@@ -57,7 +59,7 @@ class Recordings:
         return ratios
 
     def turn(self, state):
-        """Turns the recording on or off. Returns the times of the steps until that has happened."""
+        """Turns the recording on or off. Returns the duration of each step until the recording has begun or ended."""
         setting = subprocess.Popen([self.place.cudatrace, "set", "--gpu", state, "--pid", str(self.program.pid), *self.session.where],
                                    env=self.place.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         steps = self.steps_until(lambda: setting.poll() is not None)
@@ -76,8 +78,8 @@ class Recordings:
         return "SELECT count(*) FROM gpu_work"
 
     def measure(self):
-        """Returns {phase: [times of steps, for each recording]}. The `around` phase has one list more, because it begins and ends the
-        series."""
+        """Returns {phase: [the durations of the steps, for each recording]}. The `around` phase has an additional list, because the series
+        begins and ends with a block of that phase."""
         phases = {"around": [self.block()], "beginning": [], "during": [], "ending": []}
         for _ in range(RECORDINGS):
             phases["beginning"].append(self.turn("on"))
@@ -92,7 +94,7 @@ class Recordings:
 
 
 class KernelEvents(Recordings):
-    """A training run that a probe accompanies from time to time."""
+    """A training run that is recorded from time to time by a probe with kernel events."""
 
     probe = None
 
@@ -129,7 +131,7 @@ KINDS = {"gpu": Recordings, "kernel": KernelEvents}
 
 
 def thirds(ratios):
-    """Returns the medians of three parts of the pairs, which show the spread of a median."""
+    """Returns the medians of three thirds of the pairs, which show how much a median varies."""
     return [statistics.median(ratios[part::3]) for part in range(3)]
 
 

@@ -8,7 +8,7 @@ from scene import Daemon
 
 
 class OwnSession:
-    """A session whose daemon runs from the beginning of the `with` block. `finish()` ends the daemon and returns its counts."""
+    """A session whose daemon starts at the beginning of the `with` block. `finish()` stops the daemon and returns its counts."""
 
     def __init__(self, place, build, name):
         self.build, self.place = build, place
@@ -28,16 +28,17 @@ class OwnSession:
         self.remove()
 
     def env(self, library="hook/libcudatrace.so"):
-        """Returns the environment for a traced program, or for one that preloads a different library of the build instead of the hook."""
+        """Returns the environment for a traced program. If `hook` names a different library of the build, the program preloads that library
+        instead of the hook."""
         return {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(self.build / library)}
 
     def ask(self, *command):
-        """Returns the output of `cudatrace`."""
+        """Runs `cudatrace`, and returns its output."""
         return subprocess.run([self.build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
     def finish(self, pids=None):
-        """Returns (sums, the daemon's CPU time in seconds). The sums are the numbers of calls made, stored, lost and skipped, for the
-        given processes or for all."""
+        """Returns (sums, the daemon's CPU time in seconds). The sums are the numbers of calls made, stored, lost and skipped, in the given
+        processes or in all of them."""
         status = self.ask("status", *self.where)
         self.ask("flush", *self.where)
         used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()

@@ -32,7 +32,8 @@ LIMIT_S, CPUS = 120, 4
 
 def median_interval(values):
     """Returns (low, high, confidence) of a confidence interval for the median. As in the sign test, the interval depends only on the order
-    of the values: it ranges from the k-th smallest to the k-th largest value. With too few values for CONFIDENCE, it spans all values."""
+    of the values: it ranges from the k-th smallest to the k-th largest value. If there are too few values to reach CONFIDENCE, the interval
+    spans all of them."""
     values, count = sorted(values), len(values)
 
     def outside(k):
@@ -148,8 +149,8 @@ class Training:
             sys.exit(f"{NAME}: {self.model}: {self.lost} calls were lost: the figures are in part those of a full ring")
 
     def show_gpu_times(self, rounds, more):
-        """Compares the cost and the total kernel time with the other recorders' figures in the same round. torch.profiler records only the
-        last kernels, and none during the warm-up."""
+        """Compares the cost and the total kernel time with the other recorders' figures in the same round. torch.profiler does not record
+        the warm-up, so only the last kernels are compared."""
         for name in GPU_TIMES[1:]:
             others = [self.said[name][number] for number in rounds]
             target = GPU_TIMES_TARGET if name == "cupti_kernels" and self.place.is_gpu else None
@@ -167,7 +168,7 @@ def kernel_times(database):
 
 
 def own_processors(place):
-    """Returns the processors reserved for the training. The result is empty if there are too few processors."""
+    """Reserves processors for the training, and returns them. Returns an empty set if there are too few processors."""
     cpus = set(sorted(place.allowed)[-CPUS:]) if len(place.allowed) >= 2 * CPUS else set()
     place.keep_away_from(cpus)
     return cpus

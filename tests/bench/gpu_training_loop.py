@@ -86,7 +86,7 @@ def kernel_times(torch, profiler):
 def main():
     arguments = parse_arguments()
     if arguments.cpus:
-        # Set this before PyTorch starts any thread.
+        # Set the allowed processors before PyTorch starts any thread.
         os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
     import torch
 
@@ -98,7 +98,7 @@ def main():
     for _ in range(arguments.warm_up):
         step()
     wait()
-    # A garbage collection would affect only some of the blocks.
+    # Disable garbage collection, because a collection would prolong only some of the blocks.
     gc.collect()
     gc.disable()
 

@@ -1,9 +1,9 @@
-"""Measures the time that tracing adds to a call in a small PyTorch training run, compared with two reads of the processor's counter. Each
-of the concurrent training runs has one untraced process, and one process that handles its calls differently from one block of ten steps to
-the next. The calls are passed on, timed by two reads, or recorded for a daemon with default settings (turns.c). Two equal processes differ
-by 50 ns per call or more. Taking turns within one process avoids that difference. Only the cost of entering the hook, which all three ways
-share, is measured between two processes. Several sets of processes show the spread of that cost. A block that follows a block of the other
-process has cold caches, and is not counted."""
+"""Measures the time that tracing adds to a call in a small PyTorch training run, compared with two reads of the processor's counter.
+Several training runs are concurrent. Each consists of an untraced and a hooked process. The hooked process handles its calls differently
+from one block of ten steps to the next: it only passes them on, or times them by two reads, or records them for a daemon with default
+settings (turns.c). Even two equal processes differ by 50 ns per call or more, which taking turns within one process avoids. Only the cost
+of entering the hook, which all three ways share, is measured by comparing two processes. Several sets of processes show the spread of that
+cost. The first block after a block of the other process has cold caches, and is therefore not counted."""
 import contextlib
 import mmap
 import random
@@ -37,7 +37,7 @@ def share(allowed, count, number):
 
 
 class Turn:
-    """The file from which the hooked programs read the current turn."""
+    """The file that gives the hooked programs the number of the current turn."""
 
     def __init__(self, place):
         self.path = f"{place.scratch}/turn"
@@ -51,7 +51,7 @@ class Turn:
 
 
 class Set:
-    """A set of processes that take turns, with `count` processes of each kind."""
+    """A set of processes that take turns: `count` untraced and `count` hooked ones."""
 
     def __init__(self, options, place, count):
         self.options, self.place, self.count = options, place, count
@@ -77,7 +77,7 @@ class Set:
         return said
 
     def block_ms(self, which):
-        """Makes all programs run a block at the same time. Returns the mean time of their steps."""
+        """Makes all programs of one kind run a block at the same time. Returns the mean time of their steps."""
         for program in self.programs[which]:
             with contextlib.suppress(BrokenPipeError):
                 program.stdin.write("\n")
@@ -89,7 +89,7 @@ class Set:
         return self.block_ms("hooked")
 
     def round(self, order):
-        """Runs the turns in the given order. Returns {way: milliseconds per step}."""
+        """Runs a block of the untraced processes, and then the turns in the given order. Returns {way: milliseconds per step}."""
         self.block_ms("untraced")
         ms = {"untraced": self.block_ms("untraced")}
         self.turn_ms(order[0])
@@ -107,7 +107,7 @@ class Set:
                 program.wait()
 
     def kill(self):
-        """Kills the set's programs if they do not respond. Reading their output then gives end of file."""
+        """Kills the set's programs, which have not responded. Reading their output then yields end-of-file."""
         for program in sum(self.programs.values(), []):
             program.kill()
 
@@ -140,7 +140,8 @@ def show(count, sets, more):
     for name, values in figures.items():
         unit, target = ("ns", None) if name.endswith("_ns") else ("calls", ("<=", 0) if name == "lost_or_skipped" else None)
         emit(NAME, f"{count}_trainings_{name}", values, unit, target, **more)
-    # The cost of entering the hook varies between sets as much as between two equal processes, so use its median for every set.
+    # The measured cost of entering the hook varies from set to set as much as between two equal processes, so use the median cost for every
+    # set.
     way_in = statistics.median(figures["passed_over_untraced_ns"])
     for name, more_ns, target in (("added_over_two_counter_reads", way_in, ("<=", 1.4)), ("added_over_two_counter_reads_without_the_way_in", 0, None)):
         ratios = [(more_ns + of_set["cudatrace_over_passed_ns"]) / (more_ns + of_set["two_counter_reads_over_passed_ns"]) for of_set in sets]

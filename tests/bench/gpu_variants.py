@@ -1,4 +1,4 @@
-"""The variants that gpu_calls compares, with code to build and start each of them, and to query its records."""
+"""The variants that gpu_calls compares, with the code to build and start each variant, and to count the calls that it has recorded."""
 import collections
 import contextlib
 import glob
@@ -22,13 +22,13 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FUNCTIONS = ["cuCtxGetCurrent", "cuCtxGetDevice", "cuLaunchKernel"]
 PERCENTILES = ("p10", "p50", "p90", "p99")
 
-# figures: {name printed by gpu_calls.c: {percentile: ns}}. recorded, lost: numbers of calls, or of launches, or None if unknown. made: the
-# minimum for `recorded`.
+# figures: {name printed by gpu_calls.c: {percentile: ns}}. recorded, lost: the number of calls or launches, or None if unknown. made: the
+# smallest number that `recorded` may be.
 Measured = collections.namedtuple("Measured", "figures device recorded lost made")
 
 
 class Failed(Exception):
-    """Raised if a variant cannot be measured on this machine, with the reason in one line."""
+    """Raised if a variant cannot be measured on this machine. The exception's message is one line with the reason."""
 
 
 def last_line(text):
@@ -74,7 +74,7 @@ class Place:
         self.failed = {}
 
     def keep_away_from(self, cpus):
-        """Moves this script, and therefore every daemon started later, to other processors if there are any."""
+        """Moves this script, and therefore every daemon that it starts later, away from the given processors if there are any others."""
         cores = set().union(*(siblings(cpu) for cpu in cpus))
         os.sched_setaffinity(0, (self.allowed - cores) or (self.allowed - set(cpus)) or self.allowed)
 
@@ -94,7 +94,8 @@ class Place:
                                        f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]
         except gpu_run.Skip as missing:
             self.failed["gpu_cupti"] = str(missing)
-        # Machine code saves running the driver's compiler in each process. The benchmark also works without machine code.
+        # With machine code for the kernel, the driver does not have to compile it in each process. The benchmark also works without machine
+        # code.
         if nvcc and not self.options.driver:
             with open(f"{self.scratch}/empty.cu", "w", encoding="utf-8") as file:
                 file.write('extern "C" __global__ void empty() {}\n')
@@ -116,7 +117,7 @@ class Place:
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def pauses_before_launches(self):
-        """Returns how often gpu_calls.c pauses before its first timed launch. At each pause, a ring can be emptied."""
+        """Returns how many times gpu_calls.c pauses, so that a ring can be emptied, before its first timed launch."""
         return 2 * -(-self.options.batches // 100)
 
     def launches(self):
@@ -143,7 +144,8 @@ def place(build, options):
 def converse(command, env, on_pause, limit_s):
     """Returns (exit status, standard output, standard error). Calls on_pause(pid) whenever the program prints `pause`.
 
-    At the time limit, the process group is killed. If the command put processes into another session, the caller must stop them.
+    At the time limit, the process group is killed. If the command has started processes in a different session, the caller must stop these
+    processes.
     """
     lines = []
     with tempfile.TemporaryFile() as err:
@@ -195,7 +197,7 @@ def understand(text):
 
 
 class Variant:
-    """Runs the program unchanged. Subclasses extend the environment or the command line."""
+    """Runs the program untraced. Subclasses extend the environment or the command line."""
 
     LIMIT_S = 60
 
@@ -256,7 +258,7 @@ class Cudatrace(Variant):
 
 
 class RecordingGpu(Cudatrace):
-    """`cudatrace run --gpu`, which records calls and, with CUPTI, when each kernel ran."""
+    """Runs the program with `cudatrace run --gpu`, which records calls and also, through CUPTI, the time when each kernel ran."""
 
     options = ("--gpu",)
 
@@ -269,7 +271,7 @@ class RecordingGpu(Cudatrace):
 
 
 class AfterRecordingGpu(Cudatrace):
-    """`cudatrace run` with a recording of GPU work that ends before the first timed launch."""
+    """Runs the program with `cudatrace run`, and records GPU work for a short while before the first timed launch."""
 
     def run(self, number):
         command = [self.place.cudatrace, "run", *self.where(number), "--"]
@@ -327,7 +329,8 @@ class Attached(Cudatrace):
 
 @contextlib.contextmanager
 def probing(place, env, session, database, *options):
-    """Runs a daemon and `cudatrace probe`. Once all functions are probed, yields the time that this took."""
+    """Runs a daemon and `cudatrace probe`. Once all functions are probed, yields the number of milliseconds since the start of `cudatrace
+    probe`."""
     with tempfile.TemporaryFile() as err:
         daemon = subprocess.Popen([place.daemon, "--foreground", "--session", session, "--db", database], env=env, stderr=err)
         while gpu_run.run_process([place.cudatrace, "status", "--session", session], env, 30).status != 0:
@@ -386,8 +389,8 @@ BPFTRACE = """
 
 @contextlib.contextmanager
 def bpftracing(place, env, said):
-    """Runs bpftrace on FUNCTIONS. bpftrace sums calls and times by function, which is the cheapest way to use it. Once bpftrace is ready,
-    yields how long that took. The output of bpftrace is appended to `said`."""
+    """Runs bpftrace on FUNCTIONS in the cheapest way: bpftrace only sums up the calls and times of each function. Once bpftrace is ready,
+    yields the number of milliseconds since its start. Appends the output of bpftrace to `said`."""
     if not shutil.which("bpftrace"):
         raise Failed("no bpftrace command (Debian: bpftrace)")
     if os.geteuid() != 0:
@@ -427,7 +430,8 @@ class Bpftrace(Variant):
 
 
 def strace_command(command):
-    """Returns the command to run under strace. strace sees no driver calls, only the ioctls that some of them make."""
+    """Returns a command line that runs the command under strace. strace does not see driver calls, only the ioctls that some driver calls
+    make."""
     path = shutil.which("strace")
     if not path:
         raise Failed("no strace command (Debian: strace)")
@@ -444,13 +448,13 @@ class Strace(Variant):
 
 
 def stop_left_over(place, session):
-    """Stops a daemon that is still running because its command was killed."""
+    """If the session's daemon is still running because the command that started it was killed, stops the daemon."""
     if glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{session}*"):
         gpu_run.run_process([place.cudatrace, "stop", "--session", session], place.env, 30)
 
 
 def totals(database, which="1"):
-    """Returns (stored, lost) calls of a trace, and removes the trace."""
+    """Returns (stored calls, lost calls) of a trace, and removes the trace."""
     with contextlib.closing(sqlite3.connect(database)) as opened:
         stored, lost = opened.execute(f"SELECT sum(stored), sum(lost) FROM totals WHERE {which}").fetchone()
     for path in glob.glob(f"{glob.escape(database)}*"):
@@ -459,8 +463,7 @@ def totals(database, which="1"):
 
 
 def cupti_records(path):
-    """Returns the numbers of driver calls, kernels and dropped records, and the kernels' time in nanoseconds, from the file that gpu_cupti.c
-    has written."""
+    """Reads the file that gpu_cupti.c has written. Returns [driver calls, kernels, dropped records, the kernels' time in nanoseconds]."""
     try:
         with open(path, encoding="utf-8") as file:
             said = dict((line.split()[0], line.split()[1:]) for line in file)
@@ -494,7 +497,8 @@ class CuptiKernels(Cupti):
 
 
 class Uprobes(Variant):
-    """The probes stay defined in the kernel from the first round on, but are enabled only while this variant's program runs."""
+    """Runs the program under the kernel's own uprobes. They are defined in the kernel for the whole benchmark, but enabled only while this
+    variant's program runs."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -522,7 +526,8 @@ class Uprobes(Variant):
 
 
 def find_nsys():
-    """Returns the path of nsys, found in the PATH or else in a toolkit. The nsys in Nsight Compute may fail when writing its report."""
+    """Returns the path of nsys, found in the PATH or else in a toolkit. The nsys that is part of Nsight Compute can fail when it writes its
+    report."""
     patterns = ("/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
                 "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
                 "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys")

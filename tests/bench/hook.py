@@ -6,7 +6,7 @@ import peers
 from figures import emit, less, over
 from program import Measured
 
-# Ways of making a call that need only the program itself.
+# Ways of making a call that need no tool or library other than the program itself.
 WAYS = ("bare", "wrapper", "two_counter_reads", "clock_ring", "json_lines", "json_lines_flushed", "cudatrace")
 # On a machine with a GPU, a different target applies.
 GPU = pathlib.Path("/dev/nvidiactl").exists()

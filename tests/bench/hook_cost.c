@@ -1,7 +1,7 @@
-/* Measures the cost of a call in several ways, one of them through the hook. Rounds are interleaved. Each
- * round measures every way once, and starts with a different way. Prints `way round value` in nanoseconds
- * (`way.p99 round value` if a way has several figures). At the end, prints `each 0 N`, the number of calls
- * made each way, and `traced 0 N`, the number of calls through the hook.
+/* Measures the cost of a call made in several ways, one of them through the hook. Each round measures every
+ * way once, and each round starts with a different way. Prints `way round value` in nanoseconds (`way.p99
+ * round value` if a way has several figures). At the end, prints `each 0 N`, the number of calls made each
+ * way, and `traced 0 N`, the number of calls through the hook.
  *
  * Before each round, the program prints `round` and waits for a line, so that its parent can flush the
  * daemon. */
@@ -18,7 +18,7 @@
 
 enum { WAYS_MAX = 16, THREADS_MAX = 64, FIGURES_MAX = 4 };
 
-/* Measures the figures of one way in a round. */
+/* Measures one way in one round, and fills in its figures. */
 typedef void measure_function(bench_call *call, double *figures);
 
 static struct {
@@ -70,8 +70,8 @@ __attribute__((noinline)) static void make_calls(bench_call *call, long count)
         call(&context);
 }
 
-/* The median batch, in nanoseconds per call, which is the cost within a stream of calls. Only a few batches
- * contain an interrupt. */
+/* Measures the cost within a stream of calls: the nanoseconds per call in the median batch. Interrupts affect
+ * only a few batches, and therefore not the median. */
 static void measure_batches(bench_call *call, double *figures)
 {
     double *batch = values_new(options.batches);
@@ -94,8 +94,8 @@ static double time_single(bench_call *call)
     return (double)(ct_counter_read() - start) * ns_per_tick;
 }
 
-/* Measures the tail by timing each call with two reads of the counter. The figures of every way include these
- * reads. */
+/* Measures the median and the slowest calls by timing each call with two reads of the counter. The figures of
+ * every way include the cost of these reads. */
 static void measure_singles(bench_call *call, double *figures)
 {
     double *values = values_new(options.calls);
@@ -109,7 +109,8 @@ static void measure_singles(bench_call *call, double *figures)
     free(values);
 }
 
-/* Writes to every line of a buffer twice the size of the last-level cache, which evicts everything else. */
+/* Evicts everything from the caches by writing to every line of a buffer twice the size of the last-level
+ * cache. */
 static void evict_caches(void)
 {
     static volatile uint8_t *buffer;
@@ -159,7 +160,7 @@ static void wait_for_round(void)
     make_calls(traced, options.fill);
 }
 
-/* Prints the mean of all threads' figures. */
+/* Prints each figure of a way as the mean over all threads. */
 static void print_way(int way, long round)
 {
     for (int f = 0; f < mode->figures; f++) {
@@ -170,8 +171,9 @@ static void print_way(int way, long round)
     }
 }
 
-/* Binds each thread to a processor, beginning with the last one. If the scheduler moved a thread, its ring
- * would be in another processor's caches, which is a cost that the tracer does not cause. */
+/* Binds each thread to a processor, beginning with the last one. If the scheduler moved a thread, the
+ * thread's ring would still be in another processor's caches, and the figures would include a cost that the
+ * tracer does not cause. */
 static void stay_on_processor(long index)
 {
     long skip = index % CPU_COUNT(&allowed);

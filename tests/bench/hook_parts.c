@@ -1,13 +1,14 @@
-/* Measures the cost of each part of the hook's fast path, and how much of this cost is hidden by the reads of
- * the counter. Use this program on a processor where a traced call costs more than two counter reads. It
+/* Measures the cost of each part of the hook's fast path, and how much of this cost the reads of the counter
+ * hide. Use this program on processors where a traced call costs noticeably more than two counter reads. It
  * needs no GPU, no driver and no daemon.
  *
  * The program measures three things in interleaved rounds on one processor, in nanoseconds per call. A
  * round's figure is its median batch. First, the program measures the paths of hook_parts.h with a ring that
- * stays in the first-level cache. Second, it measures the whole path with a ring of 1 MiB, both without a
- * reader and with a reader on another processor, like a collector. Third, it measures single instructions,
- * and a read of the counter together with independent work. Prints `variant round ns`. If the kernel allows
- * counting, also prints `perf variant cycles instructions branch_misses`, per call. */
+ * stays in the first-level cache. Second, it measures the whole path with a ring of 1 MiB, both with and
+ * without a thread that reads the ring on another processor, as a collector does. Third, it measures single
+ * instructions, and reads of the counter combined with independent work. Prints `variant round ns`. If the
+ * kernel permits the use of performance counters, also prints `perf variant cycles instructions
+ * branch_misses`, per call. */
 #include "hook_parts.h"
 #include "clock.h"
 
@@ -163,7 +164,7 @@ static double measure_path(size_t p)
                          : "D"(memory)                                                                       \
                          : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");                   \
     }
-/* Work whose results are unused: four independent chains of additions, and stores to cached lines. */
+/* Work whose results nothing uses: four independent chains of additions, and stores to cached lines. */
 #define ADDS(fours)                                                                                          \
     "\t.rept " #fours "\n\taddq $1, %%r8\n\taddq $1, %%r9\n\taddq $1, %%r10\n\taddq $1, %%r11\n\t.endr\n"
 #define STORES(fours)                                                                                        \
@@ -188,17 +189,17 @@ LOOP(stores_16, STORES(4))
 LOOP(stores_32, STORES(8))
 LOOP(rdtsc_stores_16, READ STORES(4))
 LOOP(rdtsc_stores_32, READ STORES(8))
-/* A value passes through memory before it is used: with a load of the same width, with a narrower load, or by
- * push and pop. */
+/* Store a value and load it again: by a load of the same width, by a narrower load, or by a push and a
+ * pop. */
 LOOP(forward, "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rax\n")
 LOOP(forward_narrow, "\tmovq %%rax, (%%rdi)\n\tmovl (%%rdi), %%eax\n")
-/* Skip the red zone, because the compiler does not know about the push. */
+/* Skip the red zone, which the compiler may be using, because it does not know about the push. */
 LOOP(forward_push_pop, "\tleaq -128(%%rsp), %%rsp\n\tpushq %%rax\n\tpopq %%rax\n\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_forward, READ "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rcx\n\tmovq %%rcx, 8(%%rdi)\n")
 LOOP(call_return, "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_call_return,
      READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
-/* Publish with the hook's store, and with the same store and a barrier. */
+/* Publish with a plain store, as the hook does, with an exchange, and with a store and a barrier. */
 LOOP(publish_store, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n")
 LOOP(publish_xchg, "\tmovq %%r8, (%%rdi)\n\txchgq %%r9, 64(%%rdi)\n")
 LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
@@ -335,8 +336,9 @@ int main(void)
     /* The ring follows the lane's header directly, as in a segment file. */
     lane = map(CT_LANE_HEADER_BYTES + (size_t)LARGE_SLOTS * CT_SLOT_BYTES);
     large_ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
-    /* The small ring begins at a page offset where neither the lane nor the producer is written. Equal page
-     * offsets share a set of the first-level cache, and a processor may mistake them for the same address. */
+    /* The small ring begins at a page offset where neither the lane nor the producer is written. Addresses
+     * with equal page offsets share a set of the first-level cache, and a processor may mistake them for each
+     * other. */
     small_ring = (uint8_t *)map(4096 + 4096) + 2048;
     take_places();
     const uint64_t ticks = ct_counter_read(), ns = ct_monotonic_ns();

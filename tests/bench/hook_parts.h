@@ -1,5 +1,5 @@
-/* The path of a call through the hook, divided into parts that can be omitted. hook_parts.c measures these
- * parts, and hook_parts_paths.c contains them. */
+/* The path of a call through the hook, divided into parts that can be omitted. The paths are defined in
+ * hook_parts_paths.c, and hook_parts.c measures them. */
 #ifndef CT_HOOK_PARTS_H
 #define CT_HOOK_PARTS_H
 
@@ -20,8 +20,8 @@ enum part {
     PART_ALL = 255,
 };
 
-/* Each row has a name and its parts. Each of the first paths adds one part, and each of the other paths omits
- * one part. */
+/* Each path has a name and a set of parts. Up to `whole`, each path adds a part to the previous path. Each of
+ * the remaining paths omits one part. */
 #define HOOK_PATHS(PATH)                                                                                     \
     PATH(trampoline, 0)                                                                                      \
     PATH(and_counters, PART_COUNTERS)                                                                        \
@@ -47,13 +47,13 @@ HOOK_PATHS(DECLARE_PATH)
 #undef DECLARE_PATH
 
 int parts_bare(void **context);
-/* The producer is at an offset from the beginning of the page, as in the hook's pool
+/* The producer is not at the beginning of its page, just as in the hook's pool
  * (hook/lane/producer_pool.c). */
 extern struct parts_page {
     _Alignas(4096) uint8_t apart[192];
     struct ct_producer producer;
 } parts_page;
-/* Fills in the row and the producer's lane and ring. `slots` must be a power of two. */
+/* Fills in the function's row, and the producer's lane and ring. `slots` must be a power of two. */
 void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots);
 
 #endif

@@ -1,4 +1,4 @@
-"""Measures the cost of each part of the hook's fast path, and how much of this cost is hidden by the reads of the counter."""
+"""Measures the cost of each part of the hook's fast path, and how much of this cost the reads of the counter hide."""
 import pathlib
 import shutil
 import statistics
@@ -26,7 +26,8 @@ RINGS = ("whole", "without_prefetch", "ring_1m", "ring_1m_without_prefetch", "ri
 
 
 def build_programs(folder):
-    """Builds hook_parts, hook_cost and its driver in a folder, because the host may have a compiler but no build of these programs."""
+    """Builds hook_parts, hook_cost and the driver that hook_cost calls in a folder, because the machine may have a compiler but no build of
+    these programs."""
     folder = pathlib.Path(folder)
     compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fno-strict-aliasing",
                 *(f"-I{header}" for header in (*sorted((ROOT / "hook").glob("*/")), ROOT / "proto"))]
@@ -48,7 +49,8 @@ def row(values):
 
 
 def table(added, instructions, perf):
-    """Formats the figures as text: the cost that each part adds as the path grows, and the cost of the whole path without that part."""
+    """Returns a table of the figures: for each part, the cost that it adds to the path before it, and the cost of the whole path without
+    it."""
     text = ["ns that a call costs more than the bare one, median (least-most)", ""]
     text += [f"  {name:<28}{row(added[name])}" for name in ("wrapper", "two_counter_reads")]
     text += ["", "The way, growing by a part, and what the part added:"]
@@ -82,7 +84,7 @@ def report(program):
     instructions = {name[len("instructions_"):]: values for name, values in rounds.items() if name.startswith("instructions_")}
     added = {name: [value - bare for value, bare in zip(values, rounds["bare"])] for name, values in rounds.items()
              if not name.startswith("instructions_")}
-    # The hidden time is the sum of the two separate costs minus the cost of both together.
+    # The hidden time is the sum of the two costs measured separately, minus the cost measured for both together.
     counters = [both - wrapper for both, wrapper in zip(added["two_counter_reads"], added["wrapper"])]
     added["hidden"] = [reads + rest - whole for reads, rest, whole in
                        zip(counters, added["without_counters"], added["whole"])]

@@ -1,12 +1,13 @@
-/* The hook's fastest path, for plain calls, as in hook/call/wrap.c and hook/arch/x86_64/trampoline_x86_64.S.
- * For each row of HOOK_PATHS, there is a copy of the path with only the parts listed in the row. The file is
- * compiled like wrap.c. A constant replaces each omitted part, so that the other parts do not change. */
+/* The hook's fastest path, which plain calls take, as in hook/call/wrap.c and
+ * hook/arch/x86_64/trampoline_x86_64.S. For each entry of HOOK_PATHS, there is a copy of the path with only
+ * the parts listed in that entry. This file is compiled with the same flags as wrap.c. Constants replace the
+ * results of an omitted part, so that the other parts do not change. */
 #include "hook_parts.h"
 #include "ring.h"
 
 #include <string.h>
 
-/* Addresses that the hook would have to look up. */
+/* The row and the producer, which the hook would have to look up. */
 enum { ROW = 40 };
 struct parts_page parts_page;
 __thread struct ct_producer *ct_self;
@@ -24,14 +25,15 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     ct_rows[ROW].real = (void *)(uintptr_t)parts_bare;
     atomic_store(&ct_rows[ROW].enter_id, 7);
     atomic_store(&ct_rows[ROW].leave_id, 7);
-    /* The wake-up position is never reached, as if the collector were keeping up. */
+    /* The producer never reaches the wake-up position, as if a collector always read the ring in time. */
     atomic_store(&lane->wake, UINT64_MAX);
     parts_page.producer =
         (struct ct_producer){ .lane = lane, .ring = ring, .mask = slots - 1, .limit = UINT64_MAX, .idle = 1 };
     ct_self = &parts_page.producer;
 }
 
-/* Runs if a call took long because of an interrupt. The hook writes such calls on its slow path. */
+/* Runs if a call took too long for a short record because of an interrupt. The hook records such calls on its
+ * slow path. */
 static __attribute__((noinline, cold)) void lasted(void)
 {
     sink++;
@@ -97,8 +99,8 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     return result;
 }
 
-/* Runs after the unchanged stub and trampoline. Without PART_LOOKUP, constants replace the results of the
- * look-up. */
+/* Defines a path's wrapper, and the hook's unchanged stub and trampoline, which call it. Without PART_LOOKUP,
+ * constants replace the results of the look-up. */
 #define DEFINE_PATH(name, parts)                                                                             \
     uint64_t parts_wrap_##name(void **context);                                                              \
     __attribute__((used)) uint64_t parts_wrap_##name(void **context)                                         \

@@ -1,10 +1,10 @@
-"""Counts the machine instructions of a plain call, a launch and a copy, bare and through the hook. For a launch, it also counts the
-instructions in the decoder and in the look-up of the kernel's name. The counts come from valgrind's callgrind, which simulates a
-processor. The counts do not measure time, but they are the same on every machine and in every run, so any change is visible.
+"""Counts the machine instructions of a plain call, a launch and a copy, each made bare and through the hook. For a launch, also counts the
+instructions in the decoder and in the look-up of the kernel's name. The counts come from valgrind's callgrind, which simulates a processor.
+The counts do not measure time, but they are the same on every machine and in every run, so any change is visible.
 
-A run with a few calls is compared with a run with more calls. The two runs differ only in the additional calls: the loop around these
-calls, the driver's function, and the hook. The few calls serve as a warm-up, after which the program has its lane, the first piece of its
-ring, and its names."""
+A run with few calls is subtracted from a run with more calls. The difference consists only of the additional calls: the loop around them,
+the driver's function, and the hook. The first calls serve as a warm-up, after which the program has a lane, the first piece of a ring, and
+the names that it needs."""
 import re
 import shutil
 
@@ -12,14 +12,14 @@ from cudatrace_test import equal
 from figures import Missing, emit, emit_missing, less, over
 from program import PROGRAMS, Measured
 
-# Both programs launch every kernel, and even the second program's launches fit into the first piece of a ring. Therefore, none of the
-# additional calls has to learn a name or allocate the next piece.
+# Both runs launch every kernel, and even the longer run's launches fit into the first piece of a ring. Therefore, none of the additional
+# calls has to look up a kernel's name for the first time, or to allocate another piece.
 KERNELS, FEW, MANY = 64, 128, 512
 ROUNDS = 3
 LOOP = "make_calls"  # a function of hook_cost; the code before this loop differs between runs
 SUBJECTS = {"plain": "instant", "launch_of_one_kernel": "launch", f"launch_of_{KERNELS}_kernels": f"launch:{KERNELS}",
             "copy": "copy"}
-# The hook's functions that a launch runs through, with their callees.
+# Functions of the hook that every launch calls. Their callees are counted, too.
 PARTS = {"decoder": "ct_decode_launch", "kernel_name": "ct_names_kernel"}
 
 

@@ -1,8 +1,8 @@
-/* Measures the cost of an ioctl on the driver's device, with rounds of ioctls on nvidiactl in the folder
- * $CUDATRACE_DEVICES. Prints `ready`. For each line read from standard input, the program runs a round and
- * prints its median batch in nanoseconds per call. The line `other` starts a round of another system call,
- * getppid(). Several processes, which run bare, under strace, under the hook or under a probe, take turns
- * with their rounds. */
+/* Measures the cost of an ioctl on the driver's device, by rounds of ioctls on the file nvidiactl in the
+ * folder $CUDATRACE_DEVICES. Prints `ready`. For each line read from standard input, the program runs a
+ * round, and prints the nanoseconds per call in the round's median batch. The line `other` starts a round of
+ * another system call, getppid(). Several processes, which are bare or run under strace, the hook or a probe,
+ * take turns running a round. */
 #include "batches.h"
 #include "clock.h"
 
@@ -15,7 +15,8 @@
 
 enum { BATCHES = 40, CALLS = 25 };
 
-/* RM_CONTROL and its 32-byte struct (NVOS54), with the command NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
+/* The request RM_CONTROL with its 32-byte struct (NVOS54), which contains the command
+ * NV2080_CTRL_CMD_GPU_GET_INFO_V2. */
 #define RM_CONTROL _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32)
 enum { COMMAND_WORD = 2, COMMAND = 0x20800102 };
 

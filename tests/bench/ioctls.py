@@ -1,8 +1,8 @@
 """Measures the cost of an ioctl on the driver's device, bare, under `strace -e trace=ioctl` and under the hook's `ioctl` layer. The three
-programs run concurrently and take turns, one round each. The device rejects every request immediately.
+programs run at the same time, and take turns running a round. The device rejects every request immediately.
 
-Then `cudatrace probe --ioctls` is started and stopped repeatedly. Each time, a probed and an unprobed program run a round of ioctls and a
-round of another system call without the probe, and with it."""
+Then `cudatrace probe --ioctls` is started and stopped repeatedly. Each time, before and during the probe, a probed program and an unprobed
+one run a round of ioctls and a round of another system call."""
 import shutil
 from functools import partial
 
@@ -39,9 +39,9 @@ CALLS = {"ioctl": "", "other_call": "other"}
 
 
 def run_probe(session):
-    """Emits the time that the probe adds to an ioctl and to another system call, in the probed process and in another one."""
+    """Emits the time that the probe adds to an ioctl and to another system call, both in the probed process and in an unprobed process."""
     env = {"CUDATRACE_DEVICES": session.dir / "dev"}
-    # The probe finds processes by their libcuda.
+    # The probe recognizes CUDA processes by the libcuda that they have loaded.
     programs = {"probed": Program(session, PROGRAMS / "ioctl_cost", preload=False, env={**env, "LD_PRELOAD": PROGRAMS / "libcuda.so.1"}),
                 "unprobed": Program(session, PROGRAMS / "ioctl_cost", preload=False, env=env)}
     probe = partial(Probe, session, programs["probed"].process.pid, "--ioctls", "--calls", "cuInit", env=env)
@@ -71,7 +71,7 @@ def run(build, _options):
         made = ROUNDS * CALLS_A_ROUND
         equal(session.value("SELECT sum(stored) FROM totals WHERE name = ?", ROW), made, "ioctls in the trace")
         if "strace" in programs:
-            # The number includes ioctls that the C library makes.
+            # The number of ioctls seen by strace includes those made by the C library.
             seen = listing.read_text().count("ioctl(")
             if seen < made:
                 emit_missing("ioctls", "strace", f"{seen} of {made} ioctls were seen")

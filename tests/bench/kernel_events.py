@@ -1,5 +1,6 @@
-"""Measures what `cudatrace probe --kernel` adds where it records nothing. A hooked program, which the probe accompanies, and a bare one run
-rounds of page faults and thread switches outside of calls, of driver calls, and of other system calls, without the probe and with it."""
+"""Measures the time that `cudatrace probe --kernel` adds to work that causes no event in a call. The probe records a hooked program, but
+not a bare one. Before and during the probe, both programs run rounds of page faults and thread switches outside of calls, rounds of driver
+calls, and rounds of other system calls."""
 from functools import partial
 
 from cudatrace_test import BUILD, check
@@ -29,7 +30,7 @@ def run(_build, _options):
         for program in programs.values():
             program.process.communicate()
         session.flush()
-        # Interrupts preempt a few of the driver calls.
+        # A few events are expected, because an interrupt sometimes preempts a driver call.
         events = session.value("SELECT count(*) FROM calls WHERE layer = 'kernel'")
         check(events < 1000, events, "events are recorded, in work without any")
     for (_, name, work), values in added.items():

@@ -1,8 +1,8 @@
-/* Measures what a probe with kernel events adds where it records none: to page faults and thread switches
- * outside of calls, to driver calls, and to other system calls. Makes a driver call, so that a hook has a
- * segment, and prints `ready`. For each line read from standard input, the program runs a round of the work
- * with that name, and prints its median batch in nanoseconds per operation. Programs with and without the
- * hook take turns. */
+/* Measures the time that a probe adds to work that it records no kernel events for: page faults and thread
+ * switches outside of calls, driver calls, and other system calls. Makes a driver call, so that a hook has a
+ * segment, and prints `ready`. Each line read from standard input names a kind of work. The program runs a
+ * round of it, and prints the nanoseconds per operation in the round's median batch. Programs with and
+ * without the hook take turns. */
 #include "batches.h"
 #include "clock.h"
 #include "null_driver.h"
@@ -35,7 +35,7 @@ static void drop_pages(void)
     madvise(pages, (size_t)OPERATIONS * PAGE_BYTES, MADV_DONTNEED);
 }
 
-/* The word is the thread whose turn it is: 0 for the main thread, 1 for the partner. */
+/* The futex word names the thread whose turn it is: 0 is the main thread, 1 is the partner. */
 static _Atomic uint32_t turn;
 
 static void wait_for_turn(uint32_t own)
@@ -117,7 +117,7 @@ int main(void)
         perror("kernel_events_cost");
         return EXIT_FAILURE;
     }
-    /* Only small pages have a fault each. */
+    /* Disable huge pages, because only small pages cause a fault for each page. */
     madvise(pages, (size_t)OPERATIONS * PAGE_BYTES, MADV_NOHUGEPAGE);
     call_driver();
     puts("ready");

@@ -15,7 +15,7 @@ RATES = {"busy": 100000, "quiet": 40}  # calls per second, of all processes toge
 
 
 def watch(path, programs):
-    """Queries until the programs have exited. Returns [(time of the query, newest call at that time)], in order."""
+    """Queries the newest call until the programs have exited. Returns [(time of the query, newest call at that time)], in order."""
     seen = []
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
     newest = 0
@@ -31,7 +31,7 @@ def watch(path, programs):
 
 
 def ages_ms(ends, seen):
-    """Returns, for each call, its age at the first query that could see it."""
+    """Returns the age of each call at the first query that could see it."""
     ages, look = [], 0
     for end in ends:
         while look < len(seen) and seen[look][1] < end:

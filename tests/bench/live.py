@@ -1,7 +1,7 @@
-"""Measures live tracing by the hook and the daemon, both with default settings. The call rate is raised until calls are lost. One or more
-programs make the calls of a PyTorch training run (tests/workloads/mix.c) on the simulated driver, all at the same rate. Reports the total
-rate where losses begin, the daemon's CPU time per call and its breakdown, and how many bytes the daemon writes. Also reports the cost of
-traced calls compared with untraced ones."""
+"""Measures live tracing by the hook and the daemon, both with default settings. The call rate is increased until calls are lost. One or
+more programs make the calls of a PyTorch training run (tests/workloads/mix.c) on the simulated driver, all at the same rate. Reports the
+total rate where losses begin, the daemon's CPU time per call and its breakdown, and how many bytes the daemon writes. Also reports the cost
+of traced calls compared with untraced ones."""
 import collections
 import os
 import shutil
@@ -23,7 +23,7 @@ Seen = collections.namedtuple("Seen", "made_per_s lost skipped stored daemon_ns 
 
 
 def run_programs(s, count, rate, preload):
-    """Returns (calls per second of all programs together, CPU time per call in nanoseconds)."""
+    """Returns (the number of calls per second that all programs together made, CPU time per call in nanoseconds)."""
     before, start = cpu_of_ended_s(), time.monotonic()
     programs = [s.start(*calls("--rate", rate, "--burst", rate // BURSTS, "--calls", rate * SECONDS, "--seed", number + 1), preload=preload,
                         stdout=subprocess.DEVNULL) for number in range(count)]
@@ -71,8 +71,8 @@ def hottest(count, rate):
 
 
 def climb(count):
-    """Raises the rate until calls are lost. Returns (results at the last rate without loss, results at the first rate with
-    loss)."""
+    """Increases the call rate until calls are lost. Returns (results at the last rate without losses, results at the first rate with
+    losses)."""
     whole = None
     for rate in RATES:
         seen = live(count, rate)

@@ -1,5 +1,5 @@
-"""The LTTng-UST peer: a tracing session with the benchmark's events. If root's daemon is already running, the session uses that daemon,
-because there can be only one. Otherwise, the session starts a daemon, and stops it at the end."""
+"""The LTTng-UST peer: a tracing session with the benchmark's events. If root's daemon is already running, the session uses it, because
+there can be only one such daemon. Otherwise, the session starts a daemon, and stops it at the end."""
 import contextlib
 import os
 import pathlib
@@ -12,7 +12,7 @@ from figures import Missing
 from program import PROGRAMS
 
 DEADLINE_S = 60
-# Root's daemon and the programs find each other through this folder, regardless of LTTNG_HOME.
+# Programs find the daemon that root has started through this folder, regardless of LTTNG_HOME.
 ROOTS_FOLDER = pathlib.Path("/run/lttng")
 
 
@@ -40,7 +40,7 @@ class Tracer:
         self.home = session.dir / "lttng"
         self.session = f"cudatrace-bench-{os.getpid()}"
         self.options = ("-l", self.tracepoints)
-        # Programs wait for the daemon at startup, so that no program runs before the daemon has enabled the program's events.
+        # Make programs wait for the daemon at startup, so that no program makes calls before the daemon has enabled its events.
         self.env = {"LTTNG_HOME": self.home, "LTTNG_UST_REGISTER_TIMEOUT": DEADLINE_S * 1000}
         self.undo = contextlib.ExitStack()
 
@@ -56,7 +56,8 @@ class Tracer:
                 self.start_daemon(undo)
             undo.callback(self.destroy)
             self.lttng("create", self.session, f"--output={self.home / 'trace'}")
-            # The channel has room for a whole round, so that the benchmark measures recording instead of discarding.
+            # Give the channel room for a whole round, so that the benchmark measures how events are recorded rather than how they are
+            # discarded.
             ours = ("--userspace", f"--session={self.session}")
             self.lttng("enable-channel", *ours, "--subbuf-size=1M", "--num-subbuf=4", "calls")
             self.lttng("enable-event", *ours, "--channel=calls", "cudatrace_bench:*")
@@ -71,7 +72,7 @@ class Tracer:
         if os.geteuid() == 0 and not ROOTS_FOLDER.exists():
             undo.callback(remove_empty, ROOTS_FOLDER)
         with open(self.home / "sessiond.log", "wb") as log:
-            # The daemon has its own session, because Ctrl-C must not reach it.
+            # Start the daemon in a new process session, because Ctrl-C must not reach it.
             daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.environment(), stdout=log, stderr=log,
                                       stdin=subprocess.DEVNULL, start_new_session=True)
         undo.callback(end, daemon)
@@ -85,7 +86,7 @@ class Tracer:
 
     @staticmethod
     def shared():
-        """Returns the files in shared memory on which traced programs wait. LTTng itself does not remove them."""
+        """Returns the shared-memory files that LTTng's traced programs use to wait for a daemon. LTTng itself does not remove them."""
         return set(pathlib.Path("/dev/shm").glob("lttng-ust-wait-*"))
 
     def remove_shared(self, before):
@@ -118,8 +119,8 @@ class Tracer:
             self.lttng("destroy", self.session, check=False)
 
     def check(self, made):
-        """Checks that LTTng's figures are valid: it must have recorded at least the minimum number of bytes for the events, and discarded
-        none."""
+        """Checks that LTTng's figures are valid: it must have discarded at most 1 % of the events, and written at least 8 bytes per
+        event."""
         self.lttng("stop", self.session)
         found = re.search(r"Discarded events: (\d+)", self.lttng("list", self.session).stdout)
         discarded = int(found.group(1)) if found else 0

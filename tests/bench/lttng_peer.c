@@ -1,4 +1,4 @@
-/* The LTTng-UST peer, whose tracepoints are in a wrapper around a driver call. See tracepoints.h. */
+/* The LTTng-UST peer: wrappers around a driver call that hit LTTng-UST's tracepoints. See tracepoints.h. */
 #include "tracepoints.h"
 
 #include "clock.h"

@@ -1,5 +1,6 @@
 /* Makes a database with a given number of calls. The collector's own code reads the segments of four
- * processes at a time, as if four training loops kept exiting and restarting. Prints seconds and rows. */
+ * processes at a time, as if four training loops kept exiting and restarting. Prints the elapsed seconds and
+ * the number of rows. */
 #include "batch.h"
 #include "shm_segment.h"
 #include "shm_source.h"
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
     if (ct_store_open(argv[2], "bench", &collection.ledger.store, message) != 0)
         stop_with(message);
 
-    /* Spread the calls at CALLS_PER_S, if the machine has been up for long enough. */
+    /* Spread the calls over time at a rate of CALLS_PER_S, if the machine has been up for long enough. */
     const uint64_t now_ns = ct_monotonic_ns();
     uint64_t span_ns = calls * 1000000000 / CALLS_PER_S;
     if (span_ns > now_ns / 2)

@@ -13,7 +13,7 @@ EXPORT void bench_spin(uint64_t ticks)
     spin_ticks = ticks;
 }
 
-/* The functions themselves, which the exports below make available under CUDA's names. */
+/* The driver's own functions. The exports below make them available under CUDA's names. */
 
 static int get_current(void **context)
 {
@@ -69,7 +69,8 @@ EXPORT int cuCtxGetFlags(unsigned int *flags)
 
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-    /* Returns a different handle each time, spaced like a real driver's objects. */
+    /* Returns a different handle each time. The handles are as far apart as the addresses of a real driver's
+     * objects. */
     static uintptr_t next = 0x560000000000;
     *function = (void *)__atomic_fetch_add(&next, 0x1c0, __ATOMIC_RELAXED);
     return module && name ? 0 : 1;

@@ -1,6 +1,6 @@
 /* Declares the CUDA functions of the benchmarks' driver, and the functions that only this driver has.
- * bench_driver() returns pointers to the driver's functions themselves, which bypass every stub. The copies
- * of one function are for peers that slow down all callers of a function. Used by hook_cost.c and peers.c. */
+ * bench_driver() returns pointers to the driver's functions themselves, which bypass every stub. One function
+ * has several copies, for peers that slow down all callers of a function. Used by hook_cost.c and peers.c. */
 #ifndef BENCH_NULL_DRIVER_H
 #define BENCH_NULL_DRIVER_H
 

@@ -1,6 +1,6 @@
-/* See peers.h. The code that represents another tracer is as cheap as that tracer's design allows, so that
- * ratios to it do not flatter cudatrace. The thread's number is read only once, and each thread has its own
- * ring. */
+/* See peers.h. The code that represents another tracer is as cheap as that tracer's design allows, so that a
+ * comparison with it does not flatter cudatrace. For example, a thread's ID is read only once, and each
+ * thread has its own ring. */
 #include "peers.h"
 
 #include "clock.h"
@@ -111,7 +111,7 @@ static int bare_call(void **context)
     return bare(context);
 }
 
-/* A wrapper that does nothing, which shows the cost that all of the following wrappers include. */
+/* A wrapper that only makes the call. It shows the cost that all of the following wrappers include. */
 __attribute__((noinline)) static int wrapper_call(void **context)
 {
     const int status = bare(context);

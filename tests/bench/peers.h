@@ -1,5 +1,5 @@
-/* The ways of making a call that hook_cost compares: through the hook, bare, or in a wrapper that works like
- * another tracer. All ways are timed by the same code. */
+/* The ways of making a call that hook_cost compares: through the hook, bare, or through a wrapper that works
+ * like another tracer. All ways are timed by the same code. */
 #ifndef BENCH_PEERS_H
 #define BENCH_PEERS_H
 
@@ -8,19 +8,19 @@
 
 typedef int bench_call(void **context);
 
-/* A driver call to time. `traced` makes the call through the hook if there is one. `bare` bypasses the
- * hook. */
+/* A driver call that hook_cost times. `traced` makes the call through the hook if there is one. `bare`
+ * bypasses the hook. */
 struct bench_subject {
     const char *name;
     bench_call *bare, *traced;
 };
 
-/* Returns the subject with the given name, or NULL if there is none. `spin:NS` is a call that lasts NS
+/* Returns the subject with the given name, or NULL if the name is unknown. `spin:NS` is a call that lasts NS
  * nanoseconds, and `launch:COUNT` launches COUNT kernels in turn. Calls cuInit(). */
 const struct bench_subject *bench_subject(const char *name, double ns_per_tick);
 
-/* The folder to which the peers write, and the path of the library with the tracepoints. Each may be NULL if
- * no way needs it. */
+/* The folder for the peers' files, and the path of the library with the tracepoints. Either can be NULL if
+ * none of the ways used needs it. */
 struct bench_places {
     const char *folder, *tracepoints;
 };

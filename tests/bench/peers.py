@@ -6,13 +6,13 @@ import lttng
 import uprobes
 from figures import Missing, emit_missing
 
-# WRAPPERS can wrap any call. The other peers can only trace a function of their own, which returns at once.
+# The peers in WRAPPERS can wrap any call. Each of the other peers traces only its own function, which returns at once.
 WRAPPERS = (lttng.Tracer,)
 ALL = (*WRAPPERS, uprobes.Tracefs, uprobes.Bpftrace)
 
 
 def measure(benchmark, session, ways, *arguments, peers=ALL):
-    """Returns {way: [value of each round]} for the given ways and the peers' ways. A peer that has not seen all calls has no entry."""
+    """Returns {way: [value of each round]} for the given ways and the peers' ways. A peer that missed calls has no entry."""
     attached = []
     with contextlib.ExitStack() as stack:
         for peer in (kind(session) for kind in peers):

@@ -1,7 +1,7 @@
-/* Functions for uprobes. A probe is set in the file and slows down every caller of the function, so each kind
- * of probe has its own copy. These functions take the address of their frame, so their first instruction is a
- * push, as in most driver functions. The kernel can emulate a push; for most other instructions, it would
- * need an additional single step. */
+/* Functions that uprobes are set on. A uprobe is set in a file and slows down every caller of the function,
+ * so each kind of probe has its own copy of the function. These functions take the address of their frame, so
+ * their first instruction is a push, as in most driver functions. The kernel can emulate a push. Most other
+ * instructions would cost an additional single step. */
 #include "null_driver.h"
 
 #define EXPORT __attribute__((visibility("default"), noinline))

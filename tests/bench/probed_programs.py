@@ -6,7 +6,7 @@ from cudatrace_test import CUDATRACE
 
 
 class Program:
-    """A process that answers each line, the name of some work, with the nanoseconds per operation."""
+    """A process that reads the name of some work from each line, runs a round of that work, and prints the nanoseconds per operation."""
 
     def __init__(self, session, *command, **options):
         self.process = session.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
@@ -26,7 +26,7 @@ class Program:
 
 
 class Probe:
-    """A probe of one process, which has begun."""
+    """A probe of one process. Once the constructor returns, the process is probed."""
 
     def __init__(self, session, pid, *options, env=None, cudatrace=CUDATRACE):
         self.process = session.start(cudatrace, "probe", "--session", session.name, "--pid", pid, *options, preload=False, env=env,
@@ -48,8 +48,8 @@ def rounds_of(programs, works):
 
 
 def added_by(programs, works, probes, times):
-    """Starts each probe `times` times. Returns {(probe, program, work): [what the probe added to a round]}, each relative to a round just
-    before the probe. `probes` has a function for each probe, which starts it."""
+    """Starts and ends each probe `times` times. Returns {(probe, program, work): [the time that the probe added]}, comparing a round during
+    each probe with a round just before it. `probes` contains a function for each probe that starts the probe."""
     added = collections.defaultdict(list)
     for _ in range(times):
         for name, start in probes.items():

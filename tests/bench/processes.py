@@ -1,6 +1,6 @@
-"""Measures large numbers of processes: 1,000 at once, and 10,000 short-lived ones in succession. Reports the cost of each program
-compared with the untraced program of the same round, and the daemon's resource usage during and after the run. Also reports whether every
-call is in the trace."""
+"""Measures the tracing of many processes: 1,000 at once, and 10,000 short-lived ones in succession. Reports the cost of a traced program
+compared with an untraced one in the same round, and the daemon's resource usage during and after the run. Also checks that every call is in
+the trace."""
 import concurrent.futures
 import os
 import subprocess
@@ -98,7 +98,7 @@ def at_once():
 
 
 def forget_counts(s, program):
-    """Deletes the driver's counts for untraced programs, which are not in the trace."""
+    """Deletes the simulated driver's counts of the untraced programs, whose calls are not in the trace."""
     for child in pids_of(program.pid):
         for path in s.counts.glob(f"{child}.*.counts"):
             path.unlink()

@@ -1,5 +1,5 @@
-"""A session that runs hook_cost. The program's rings are flushed between rounds, and its figures are valid only if the trace contains its
-calls."""
+"""A session that runs hook_cost. It flushes the program's rings between rounds, and accepts the program's figures only if the trace
+contains the program's calls."""
 import signal
 import subprocess
 
@@ -11,7 +11,7 @@ LONG_NS = 75_000  # such a call needs a longer record (proto/record.h); calls fr
 
 
 class Measured(Session):
-    """A session that measures with hook_cost. `each` is the number of measured calls per way."""
+    """A session that measures with hook_cost. The attribute `each` is the number of calls measured for each way."""
 
     def env(self, preload=True, **more):
         return super().env(preload, **{"LD_LIBRARY_PATH": PROGRAMS, **more})
@@ -26,7 +26,7 @@ class Measured(Session):
     def measure(self, *arguments, between=None, env=None, lost=0):
         """Runs hook_cost, and returns {way: [value of each round]}. `between` is called before each round instead of a flush. Fails unless
         the trace contains all calls except those that a full ring is expected to lose. Each call prolonged by an interrupt may change the
-        number of losses by one, because it may be kept, or take up the space of two calls."""
+        number of losses by one, because such a call may be kept, or may take up the space of two."""
         lines = []
         with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         text=True) as program:

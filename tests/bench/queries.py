@@ -1,6 +1,6 @@
 """Measures queries on a large trace: sums, one second of the trace (by return time and by start time), and one process's launches. Each
-query is run twice, first with no part of the file in memory. CUDATRACE_BENCH_CALLS sets the number of calls (default: five million).
-CUDATRACE_BENCH_DATABASE names an existing trace that make_database made."""
+query is run once with no part of the file in memory, and then several times more. CUDATRACE_BENCH_CALLS sets the number of calls (default:
+five million). CUDATRACE_BENCH_DATABASE names an existing trace, made by make_database, to use instead."""
 import os
 import pathlib
 import sqlite3
@@ -23,7 +23,7 @@ WINDOWS = {
 ASKED_OF_WINDOWS = {
     "count": "SELECT count(*) FROM calls WHERE {}",
     "by_function": "SELECT name, count(*), sum(duration_ns) FROM calls WHERE {} GROUP BY name ORDER BY 3 DESC",
-    # Reads each column of each row without any further processing, because that would be the client's own cost.
+    # Reads each column of each row, but does nothing with the values, because processing them would be the client's own cost.
     "columns": "SELECT sum(pid), sum(tid), count(name), sum(start_ns), sum(duration_ns), count(status_name), sum(bytes) "
                "FROM calls WHERE {}",
     "launches": "SELECT kernel, count(*), sum(duration_ns) FROM launches WHERE {} GROUP BY kernel",

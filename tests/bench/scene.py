@@ -20,7 +20,7 @@ def cpu_of_ended_s():
 
 
 def shared_memory(s):
-    """Returns how many files the session and its processes have in shared memory."""
+    """Returns the number of files in shared memory that belong to the session and its processes."""
     return len([name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{s.name}")])
 
 
@@ -34,7 +34,7 @@ class Daemon:
         return dict(line.split(":", 1) for line in (self.folder / path).read_text().splitlines() if ":" in line)
 
     def memory(self):
-        """Returns (KiB of private memory, KiB of shared memory). The shared memory consists of mapped rings."""
+        """Returns (KiB of private memory, KiB of shared memory). The shared memory consists of the rings that the daemon has mapped."""
         status = self._status()
         own = int(status["RssAnon"].split()[0]) + int(status["RssFile"].split()[0])
         return own, int(status["RssShmem"].split()[0])
@@ -46,7 +46,8 @@ class Daemon:
         return len((self.folder / "maps").read_text().splitlines())
 
     def cpu_s(self):
-        """Returns the CPU time of all threads, from the scheduler's nanoseconds, or from ticks if the nanoseconds are unavailable."""
+        """Returns the CPU time of all threads. Reads it from the scheduler's statistics in nanoseconds, or in clock ticks if these
+        statistics are unavailable."""
         try:
             return sum(int((self.folder / f"task/{thread}/schedstat").read_text().split()[0])
                        for thread in os.listdir(self.folder / "task")) / 1e9
@@ -66,12 +67,12 @@ class Daemon:
                      for which in ("voluntary", "nonvoluntary"))
 
     def settle(self):
-        """Waits until the daemon has finished its earlier work, because the figures must show whether it is idle when it has nothing to
+        """Waits until the daemon has finished its earlier work, so that the figures show whether the daemon is idle when it has nothing to
         do."""
         wait_for("the daemon to have next to nothing to do", lambda: self.over(0.5)[0] < 0.05)
 
     def over(self, seconds):
-        """Returns (share of one processor, wake-ups per second, preemptions per second) over the next `seconds`."""
+        """Observes the daemon for `seconds`. Returns (its share of one processor, wake-ups per second, preemptions per second)."""
         cpu, switches, start = self.cpu_s(), self.switches(), time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - start

@@ -1,7 +1,7 @@
-"""Measures a long run, in which two programs make two million calls per second in total. The daemon keeps only the latest calls (--keep
-10m --max-db 4G). Observers run at the same time: `cudatrace top`, `cudatrace report`, a sqlite3 shell, and a reader that holds a
-transaction open for minutes. At the end, the daemon must use the same amount of memory, descriptors and disk space as at the beginning.
-Lost and skipped calls are reported."""
+"""Measures a long run of two programs that make two million calls per second in total. The daemon keeps only the latest calls (--keep 10m
+--max-db 4G). Observers run at the same time: `cudatrace top`, `cudatrace report`, a sqlite3 shell, and a reader that holds a transaction
+open for minutes. At the end, the daemon must not use more memory, descriptors or disk space than at the beginning. Lost and skipped calls
+are reported."""
 import contextlib
 import json
 import pathlib
@@ -25,7 +25,7 @@ PARTS = 10
 
 
 class Looks:
-    """Runs the observers, each in its own thread, until `end` is set. Counts how often each observer read the trace, and collects
+    """Runs the observers, each in its own thread, until `end` is set. Counts how many times each observer has read the trace, and collects
     failures."""
 
     def __init__(self, s):

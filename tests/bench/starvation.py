@@ -1,7 +1,7 @@
 """Measures programs that make more calls than the collector can store. Eight processes each try to make a million calls per second, and
-one process makes a thousand. Losses must be counted for each process, and the slow process should lose nothing. No program may wait, so
-traced calls must take hardly more CPU time than untraced ones. The achieved rate is not checked, because the daemon may occupy a
-processor that the programs would otherwise use."""
+one process makes a thousand. Losses must be counted for each process, and the slow process should lose nothing. A program must never wait
+for the collector, so traced calls must take hardly more CPU time than untraced ones. The achieved rate is not checked, because the daemon
+may occupy a processor that the programs would otherwise use."""
 import subprocess
 import sys
 import time
@@ -15,8 +15,8 @@ SLOW_RATE = 1000
 
 
 def start_all(s, preload):
-    """Returns (rate, average CPU time of a call, pid of the slow program, pids of the fast ones). The rate is that of the slowest fast
-    program, from its start to the end of its calls."""
+    """Returns (rate, average CPU time per call, pid of the slow program, pids of the fast programs). The rate is the average call rate of
+    the fast program that took longest."""
     before = cpu_of_ended_s()
     slow = s.start(*calls("--rate", SLOW_RATE, "--calls", SLOW_RATE * SECONDS), preload=preload,
                    stdout=subprocess.DEVNULL)
@@ -35,14 +35,14 @@ def start_all(s, preload):
 
 
 def lost_share(s, pid):
-    """Returns the share of the process's calls that were lost. If several processes have had this pid, the last one counts, because exec
-    begins a new one."""
+    """Returns the share of the process's calls that were lost. If the trace has several processes with this pid, uses the last of them,
+    because the trace begins a new process at an exec."""
     return s.value("SELECT 1.0 * sum(lost + skipped) / sum(calls) FROM totals WHERE process_id = "
                    "(SELECT max(process_id) FROM processes WHERE pid = ?)", pid)
 
 
 def lost_of_more(s):
-    """Returns the share of lost launches, copies, memsets and allocations."""
+    """Returns the share of all launches, copies, memsets and allocations that were lost."""
     return s.value("SELECT 1.0 * sum(lost + skipped) / sum(calls) FROM totals WHERE category IN ('launch', 'copy', 'set', 'memory') "
                    "AND name NOT LIKE '%Get%'")
 
@@ -65,7 +65,7 @@ def run(_build, _options):
                 seconds = time.monotonic() - start
                 rates[True].append(rate)
                 cpu_ns[True].append(cpu)
-                # Check against the driver's own count that every call of each process is stored or counted as lost.
+                # Check that the stored and the lost calls of each process add up to the driver's own count.
                 s.check_identity(lost=None)
                 s.check_truth()
                 shares = [lost_share(s, pid) for pid in fast]

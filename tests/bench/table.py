@@ -21,7 +21,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
     every = parser.parse_args().all
-    # Benchmarks may also print other lines.
+    # Skip the line if it is not JSON, because benchmarks may also print other lines.
     lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
     rows = [cells(line) for line in lines
             if "missing" not in line and (every or line["unit"] in SHOWN or "target" in line)]

@@ -1,6 +1,6 @@
-"""Measures single calls through the hook and through its peers. The figures are the median and the tail: p50, p99, p99.9 and the maximum.
-Each call is timed with two reads of the counter, which are part of every figure; `bare` shows their cost. The benchmark also compares a
-running daemon with a stopped one, while the ring has room and while it is full."""
+"""Measures single calls, made through the hook and through its peers. The figures are p50, p99, p99.9 and the maximum. Each call is timed
+with two reads of the counter, whose cost is part of every figure; the figures of `bare` show how large it is. The benchmark also measures
+calls while the daemon is running and while it is paused, both with room in the ring and with a full ring."""
 import hook
 import peers
 from figures import emit, less, over

@@ -1,5 +1,5 @@
 /* Declares the exports of libbench_lttng.so for hook_cost. LTTng's code is in this separate library, so that
- * the benchmark also runs if LTTng is not available. Loaded by peers.c. */
+ * hook_cost also runs if LTTng is not available. Loaded by peers.c. */
 #ifndef BENCH_TRACEPOINTS_H
 #define BENCH_TRACEPOINTS_H
 

@@ -16,8 +16,8 @@
 
 enum { FUNCTIONS_MAX = 256, KERNELS = 60, STREAMS = 8, NAME_BYTES = 128 };
 
-/* Functions whose records contain more than the function and times, listed by name prefix. All other
- * functions have plain records. */
+/* Name prefixes of functions whose records contain more than the function and the times. All other functions
+ * have plain records. */
 static const struct {
     const char *prefix;
     uint32_t category;
@@ -98,7 +98,7 @@ static uint32_t pick_function(void)
     return i;
 }
 
-/* Writes the record and the payload of one call. Returns the slots it takes. */
+/* Writes the record and the payload of one call. Returns the number of slots that they take. */
 static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
 {
     struct ct_record record = { .kind = functions[f].kind & CT_KIND_MASK, .function = (f + 1) & UINT16_MAX };
@@ -108,7 +108,7 @@ static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
     const uint64_t stream = UINT64_C(0x55d0c0a00000) + next_random() % STREAMS * 0x2c0;
     switch (record.kind) {
     case CT_KIND_LAUNCH: {
-        /* Each kernel is launched with only a few different grids. */
+        /* Each kernel is launched with only a few different grid sizes. */
         const uint32_t kernel = 1 + next_random() % KERNELS;
         const struct ct_launch launch = { kernel, { kernel << next_random() % 4, 1, 1 }, { 256, 1, 1 }, 0 };
         memcpy(payload, &launch, sizeof(launch));
@@ -178,7 +178,7 @@ static uint64_t name_kernels(uint8_t *ring)
 
 uint64_t training_write(const char *path, const struct training_segment *wanted)
 {
-    /* Provide room for three slots per call, which is more than any lane needs. */
+    /* Make room for three slots per call, which is more than any lane needs. */
     uint64_t ring_bytes = CT_RING_BYTES_MIN;
     while (ring_bytes < (uint64_t)wanted->calls_per_lane * 3 * CT_SLOT_BYTES + 65536)
         ring_bytes *= 2;
@@ -221,7 +221,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
             end_ns += wanted->gap_ns / 2 + next_random() % wanted->gap_ns;
             position += write_call(ring + position * CT_SLOT_BYTES, pick_function(), end_ns);
         }
-        /* The longest ring holds all calls, beginning with its second lap, because position 0 belongs to the
+        /* Put all calls into the longest ring. Begin at its second lap, because position 0 belongs to the
          * shortest ring. */
         const uint64_t first = ring_bytes / CT_SLOT_BYTES;
         const uint32_t longest = ct_ring_count(l, first) - 1;

@@ -1,9 +1,9 @@
-/* A hook that takes turns between three ways to handle calls, in blocks within one process. In one turn,
- * calls are recorded as usual. In another turn, two reads of the processor's counter replace the record,
- * which is the cheapest way to measure a duration. In the third turn, calls are only passed on. This file
- * replaces hook/call/entry.c and wrap.c. Those two files are compiled under other names and serve as the
- * recording way, so that calls reach each way by the same path. Calls on the slow path, which are a thread's
- * first call and the first call to a function, are always recorded. */
+/* A hook that handles calls in three ways, which take turns within one process, a block at a time. In one
+ * turn, calls are recorded as usual. In another turn, calls are only timed by two reads of the processor's
+ * counter, which is the cheapest way to measure a duration. In the third turn, calls are only passed on. This
+ * file replaces hook/call/entry.c and wrap.c. Those two files are compiled with renamed functions, and record
+ * the calls in the recording turn, so that calls take the same path up to this file in every turn. A thread's
+ * first call and the first call to each function take the slow path, and are always recorded. */
 #include "turns.h"
 
 #include "clock.h"

@@ -1,9 +1,10 @@
-/* Numbers the ways in which libcudatrace-turns.so handles calls. */
+/* Defines the numbers of the ways that libcudatrace-turns.so can handle calls. */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
 
 /* The environment variable that names a one-page file. The file begins with the number of the current way, as
- * a native 32-bit integer, and changes only between blocks. Without a file, all calls are recorded. */
+ * a native 32-bit integer. The number changes only between blocks. If the variable is not set, all calls are
+ * recorded. */
 #define TURN_FILE_ENV "CUDATRACE_BENCH_TURN"
 
 #define TURN_PASSED 0 /* calls are passed directly to the function */
@@ -22,7 +23,8 @@ union turn {
 };
 extern CT_LOCAL union turn ct_bench_turn;
 
-/* Functions that record a call, from hook/call/entry.c, which is compiled with these names. */
+/* Functions of hook/call/entry.c that record a call. For this library, entry.c is compiled with these
+ * names. */
 struct ct_target traced_enter(struct ct_frame *frame);
 void traced_leave(struct ct_frame *frame);
 

@@ -1,5 +1,5 @@
-"""The peers that use uprobes, which trap into the kernel at a function's entry and return. These peers are the kernel's own tracing
-through tracefs, which needs no installation, and bpftrace."""
+"""The two peers that use uprobes, which trap into the kernel at a function's entry and return. One peer is the kernel's own tracing through
+tracefs, which needs no installation. The other is bpftrace."""
 import contextlib
 import ctypes
 import os
@@ -30,7 +30,7 @@ def addresses(library):
 
 
 def path_of_library(name):
-    """Returns the path of the file that the loader finds by the given name."""
+    """Returns the path of the file that the dynamic loader finds for the given library name."""
     ctypes.CDLL(name)
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = (line.split(maxsplit=5)[-1].strip() for line in maps)
@@ -52,8 +52,8 @@ def file_offset(library, symbol):
 
 
 class Probes:
-    """Probes at the entry and return of the given functions in a library, set through tracefs. The probes are active after switch(True),
-    and are removed when the context ends."""
+    """Probes at the entry and return of the given functions in a library, defined through tracefs. switch(True) enables the probes, and the
+    end of the context removes them."""
 
     def __init__(self, library, functions):
         self.probed_file, self.functions = library, functions
@@ -102,7 +102,8 @@ class Probes:
         return pathlib.Path(place)
 
     def define(self, text):
-        # Append to the file, because truncating it would remove all users' probes. Do not use open(), which would seek in the file.
+        # Append to the file, because truncating it would remove the probes of all users. Do not use open(), because in append mode it would
+        # seek to the end of the file.
         file = os.open(self.tracefs / "uprobe_events", os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, f"{text}\n".encode())
@@ -138,7 +139,7 @@ class Tracefs(Probes):
 
 
 class Bpftrace:
-    """The bpftrace peer, used in the cheapest way: it keeps sums by function instead of every call."""
+    """The bpftrace peer, used in the cheapest way: it keeps only sums for each function instead of recording every call."""
     name = "uprobes_bpftrace"
     ways = ("uprobes_bpftrace",)
     options = ()
@@ -176,7 +177,7 @@ class Bpftrace:
         self.end()
 
     def end(self):
-        """Stops bpftrace, and returns its output about the calls that it has seen."""
+        """Stops bpftrace, and returns its output, which contains the number of calls that it has seen."""
         tracer, self.tracer = self.tracer, None
         if not tracer:
             return ""
