@@ -1,6 +1,6 @@
-"""Tests `cudatrace attach` and `detach`. Every call that a running process makes between attach and detach is recorded. The process's
-results, errno, signals, sleeping system calls, exit status and output do not change. If a process cannot be attached to, the command
-reports one error. Arguments select tests by name; the default is all tests in the current tier."""
+"""Tests `cudatrace attach` and `detach`. Every call that a running process makes between attach and detach must be recorded. The process's
+results, errno, signals, sleeping system calls, exit status and output must not change. If a process cannot be attached to, the command must
+report one error. Arguments select tests by name. By default, all tests of the current tier run."""
 import fcntl
 import os
 import pathlib
@@ -19,7 +19,7 @@ from untraced import PROGRAM, VERSION, Program
 
 
 def exact(s, threads):
-    """The call that loads the hook is the first call in the trace. The last call in the trace is the last one made before attach ends."""
+    """Checks that the trace begins with the call that loads the hook, and ends with the last call made before attach ends."""
     p = Program(s, "steps", threads)
     files = sorted(os.listdir(f"/proc/{p.pid}/fd"))
     p.step(10)
@@ -36,7 +36,7 @@ def exact(s, threads):
     before = mapped(p.pid)
     equal(before[1], files, "descriptors of the process")
 
-    # Repeat the test with --stay and detach, now that the library is loaded.
+    # Attach again, now that the library is loaded, with --stay, and then detach.
     a = Attach(s, p.pid, "--stay")
     a.await_armed(p.pid)
     p.step(1)
@@ -57,7 +57,7 @@ def exact(s, threads):
 
 
 def chosen(s):
-    """Checks that --calls and --layers work as in `cudatrace run`."""
+    """Checks that --calls and --layers select calls as they do for `cudatrace run`."""
     p = Program(s, "steps")
     a = Attach(s, p.pid, "--calls", f"!{VERSION}")
     a.await_armed(p.pid)
@@ -85,8 +85,8 @@ def to_the_end(s):
 
 
 def printed(s):
-    """Checks that --print prints the calls of the attached process, even after a second attach. Calls of the session's other processes are
-    not printed."""
+    """Checks that --print prints the calls of the attached process, even when attaching for the second time, and no calls of the session's
+    other processes."""
     p = Program(s, "steps")
     listed = s.dir / "calls.txt"
     other = Program(s, "steps")
@@ -110,7 +110,8 @@ def printed(s):
         equal(lines.count(f"{VERSION}("), 51, f"all lines of {options}")
     o.end()
 
-    # On exit, the command blocks while reporting the calls that were not shown, because the FIFO is full. A second signal ends the wait.
+    # After SIGINT, the command blocks when it tries to write the remaining lines to the FIFO, which is full. A second signal terminates the
+    # command.
     with fifo(s.dir, "unread") as path:
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
@@ -128,7 +129,7 @@ def printed(s):
 
 
 def from_top(s):
-    """Checks that pressing `t` in `cudatrace top` attaches to a process. Recording continues after top exits."""
+    """Checks that pressing `t` in `cudatrace top` attaches to a process, and that the process is still recorded after top exits."""
     if not can("tmux", "attach by a key") or not can("terminals", "attach by a key"):
         return
     s.start_daemon()
@@ -158,8 +159,8 @@ def from_top(s):
 
 
 def kept_by_the_dead(s):
-    """If `cudatrace attach` is killed, recording continues until the process is detached. If the command was still waiting for a call, its
-    thunks remain until the next attach or detach removes them."""
+    """Checks that a process is recorded until detach, even if `cudatrace attach` is killed. If the command is killed while it waits for the
+    process's next call, its thunks remain in the process until the next attach or detach removes them."""
     p = Program(s, "steps")
     a = Attach(s, p.pid)
     a.await_line("waiting for its next CUDA call")
@@ -181,7 +182,8 @@ def kept_by_the_dead(s):
 
 
 def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
-    """Attaches repeatedly while the program runs. The program's results are correct, and the driver counts each of its calls."""
+    """Attaches repeatedly while the program makes calls. Checks that the program's results are correct, and that every call reaches the
+    driver."""
     p = Program(s, mode, threads)
     for turn in range(rounds):
         a = Attach(s, p.pid)
@@ -197,7 +199,8 @@ def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
 
 
 def sleep_in_calls(s):
-    """Threads sleeping in system calls are stopped several times without noticing. Each system call is tested in a separate process."""
+    """Checks that a thread that sleeps in a system call does not notice when attach stops it, even several times. Tests each system call in
+    a separate process."""
     programs = [Program(s, mode) for mode in ("read", "poll", "ppoll", "select", "epoll", "epoll_pwait", "futex", "wait", "socket", "constant",
                                               "signal")]
     a = Attach(s, *(p.pid for p in programs))
@@ -216,8 +219,8 @@ def sleep_in_calls(s):
 
 
 def sleep_for_a_time(s):
-    """Stopping a sleeping thread does not lengthen its sleep. The call after the sleep is recorded, unless the process has already been
-    detached."""
+    """Checks that a thread's sleep does not become longer when attach stops the thread. The call after the sleep is recorded, unless the
+    command has already detached from the process."""
     p = Program(s, "nanosleep")
     Attach(s, p.pid).end(number=None, status=None)
     check(re.fullmatch(r"woke \d+ fine\n", end := p.end()), "it woke with", end)
@@ -229,8 +232,8 @@ def write_line(p):
 
 
 def stopped(s):
-    """Attaching to a process that was stopped by a signal leaves it stopped. The process is recorded from SIGCONT on, and can be detached
-    while stopped."""
+    """Checks that a process stopped by a signal is still stopped after attach. The process is recorded from SIGCONT on, and can be detached
+    while it is stopped."""
     p = Program(s, "calls")
     p.child.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
@@ -287,7 +290,8 @@ def executing(s):
 
 
 def cut_short(s):
-    """Killing the command while the program is stopped does not kill the command's tracer. The tracer ends the stop."""
+    """Checks that if the command is killed while the program is stopped, the command's tracer process survives and lets the program
+    continue."""
     p = Program(s, "calls")
     for _ in range(by_tier(3, 8)):
         command = Attach(s, p.pid, "--stay").child
@@ -300,7 +304,8 @@ def cut_short(s):
 
 
 def left_at_once(s):
-    """Several commands detach one process at the same time. One command succeeds, and the others print a message."""
+    """Runs several `cudatrace detach` commands for one process at the same time. Checks that one command succeeds, and that the others
+    print a message."""
     p = Program(s, by_tier("paced", "calls"), 8)
     for _ in range(by_tier(1, 3)):
         Attach(s, p.pid, "--stay").end(number=None)
@@ -314,7 +319,7 @@ def left_at_once(s):
 
 
 def left_after_another(s):
-    """An attach or detach waits while another command holds the process."""
+    """Checks that detach waits while another command is working on the process."""
     p = Program(s, "paced")
     Attach(s, p.pid, "--stay").end(number=None)
     folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -341,7 +346,7 @@ def vforked(s):
 
 
 def crowded(s):
-    """If an attach mapped the library only partially, the next attach does not consider it loaded."""
+    """Checks that if attach could map only a part of the library, the next attach does not take the library for loaded."""
     most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
     if most > 100000:
         print("not tried: a crowded process: vm.max_map_count is", most)
@@ -358,7 +363,7 @@ def crowded(s):
 
 
 class Namespace:
-    """A pid namespace with its own /proc, which contains only this test's processes."""
+    """A pid namespace that contains only this test's processes, with its own /proc."""
 
     def __init__(self, s):
         self.s = s
@@ -373,14 +378,14 @@ class Namespace:
 
 
 def inner(pid):
-    """Returns the pid of the process inside the namespaces. `pid` is the command that enters or creates the namespaces. The inner process
-    is either a child of that command, or the command itself after an exec."""
+    """Returns the pid of the process that runs inside the namespaces. `pid` is the command that creates or enters the namespaces. The
+    command either starts the inner process as a child, or becomes it by exec."""
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(children[0]) if children else pid
 
 
 def all_and_new(s):
-    """Checks that inside a pid namespace, attach uses that namespace's pids."""
+    """Runs `attach --all --new` in a pid namespace. Checks that it attaches to the processes there, and uses the namespace's pids."""
     if not can("pid namespaces", "--all and --new"):
         return
     space = Namespace(s)
@@ -470,8 +475,8 @@ def refused(s):
         says(f"is traced by process {debugger.pid} (gdb)", p.pid)
         debugger.communicate("detach\nquit\n")
     if can("several users", "another user's program"):
-        # Copy the build, because user 65534 cannot read it in root's home. The command must fail because of the process, not because of
-        # unreadable files.
+        # Copy the files of the build, because user 65534 may not be able to read them in root's home directory. The command must fail
+        # because the process belongs to another user, not because it cannot read a file.
         done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
         equal((done.returncode, "belongs to user 0: run as that user or as root" in done.stderr), (1, True), done.stderr)
@@ -488,8 +493,8 @@ def readable(s, file):
 
 
 def builds(s):
-    """Loads several builds of the hook into one process, one after another. A build is loaded even if its file descriptor has the same
-    number as an earlier build's."""
+    """Loads several builds of the hook into one process, one after another. Checks that a build is loaded even if its file descriptor has
+    the number that an earlier build's descriptor had."""
     other = BUILD / "tests/faults/libcudatrace.so"
     if not other.exists():
         return
@@ -506,7 +511,7 @@ def builds(s):
 
 
 def daemon_gone(s):
-    """If the daemon exits while a process is recorded, attach reports this, and the program continues."""
+    """Checks that if the daemon exits while a process is recorded, attach reports this, and the program continues."""
     p = Program(s, "calls")
     s.start_daemon()
     a = Attach(s, p.pid)

@@ -1,7 +1,7 @@
-"""Attaches to and detaches from a program that is stopped at individual instructions of the C library's allocator. The test single-steps
-the program to each instruction, and stops it there with a signal. The program's results stay correct, and its calls are recorded from
-attach to detach. The long tier tests every instruction. With --inline, the test also stops the program at each of the first instructions
-of the driver's function, and in a signal handler between them."""
+"""Attaches to and detaches from a program that is stopped at an instruction of the C library's allocator. The test single-steps the program
+to the instruction, and leaves it stopped there. The program's results must stay correct, and its calls must be recorded from attach to
+detach. The long tier tests every instruction. With --inline, the test also stops the program at each of the first instructions of the
+driver's function, and in a signal handler that interrupts these instructions."""
 import ctypes
 import os
 import pathlib
@@ -57,13 +57,13 @@ class Program:
             yield registers[RIP]
 
     def leave(self):
-        """Ends the ptrace attachment. The program stays stopped at its current instruction, because it has received no SIGCONT."""
+        """Detaches ptrace from the program, which stays stopped at its current instruction until it receives SIGCONT."""
         ask(DETACH, self.pid)
         wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
 
     def count(self):
-        """Single-steps the program until it calls the driver. Returns (the steps in the C library, the first step in the driver), counted
-        from 1."""
+        """Single-steps the program until it calls the driver. Returns (the numbers of the steps in the C library, the number of the first
+        step in the driver). The first step has the number 1."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
         for number, at in enumerate(self.steps(), 1):
@@ -82,9 +82,10 @@ class Program:
 
 
 def within_entry(s, p, first):
-    """Stops the program within the bytes that a jump replaces. In driver 580's functions, these are instructions 2 and 3, counting the
-    endbr64 as instruction 0. Attach must move the thread out of these bytes. Returns the number of calls that must be recorded. A call that
-    began before the jump was written is not recorded."""
+    """Stops the program at each of the first instructions of the driver's function. Attach replaces some of these instructions with a jump:
+    in driver 580's functions, instructions 2 and 3, counting the endbr64 as instruction 0. Attach must move the thread out of the replaced
+    bytes. Returns the number of calls that must be recorded, which does not include calls that had passed the jump before it was
+    written."""
     calls = 0
     for number in range(6):
         p.stop_at(first + number)
@@ -100,7 +101,7 @@ def within_entry(s, p, first):
 
 
 def within_handler(s, p, first):
-    """Checks that no jump is written over bytes to which a signal handler is about to return."""
+    """Checks that attach writes no jump over instructions that a signal handler will return to."""
     p.stop_at(first + 2)
     p.child.send_signal(signal.SIGUSR1)
     p.go_on()

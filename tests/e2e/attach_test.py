@@ -24,7 +24,8 @@ AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
 
 
 def is_armed(pid):
-    """Returns whether a visit is waiting for the process's next call, according to a word in the process's memory."""
+    """Returns whether `cudatrace attach` is waiting for the process's next call. Reads this from the state word that attach keeps in the
+    process's memory."""
     found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
     if not found:
         return False
@@ -40,14 +41,14 @@ class Attach(Background):
         super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
 
     def await_armed(self, pid):
-        """Waits until a visit is waiting for the process's next call, which will load the hook. A second later, the command prints that it
-        is waiting."""
+        """Waits until the command is waiting for the process's next call, which will load the hook. This is sooner than the command's
+        message, which the command prints only after a second."""
         wait_for("attach to be done", lambda: is_armed(pid) or self.child.poll() is not None)
         check(self.child.poll() is None, "attach ended:", self.said)
 
 
 def attach(s, *arguments, status=0):
-    """Runs `cudatrace attach` in the foreground. Returns its lines."""
+    """Runs `cudatrace attach` in the foreground. Returns its standard error."""
     return s.run(CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, preload=False, status=status).stderr
 
 
@@ -61,7 +62,7 @@ def recorded(s, pid):
 
 
 def mapped(pid):
-    """Returns the mappings that attach created, and all open descriptors. After the first visit, neither of the two lists changes."""
+    """Returns ([mappings that attach has created], [all open descriptors]) of the process. Neither list changes after the first attach."""
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
     return [line for line in maps if "memfd:" in line or re.search(r" r-xp .* 0 *$", line)], sorted(os.listdir(f"/proc/{pid}/fd"))
 
@@ -78,5 +79,6 @@ def tracer_of(pid):
 
 
 def await_leave(s):
-    """Waits until no file or process of the session is left. After --stay, a background process keeps the daemon running for a moment."""
+    """Waits until the session has no files in shared memory, and therefore no daemon. After --stay, a background process keeps the daemon
+    running for a moment."""
     wait_for("the daemon to leave", lambda: not glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"))

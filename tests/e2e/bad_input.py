@@ -1,5 +1,5 @@
-"""Tests wrong usage and failures. Each command prints one line with the problem and the remedy, exits with status 2 or 1, and changes no
-file."""
+"""Tests wrong usage and failures. Each command must print one line that names the problem and the remedy, exit with status 2 or 1, and
+change no file."""
 import os
 
 from cudatrace_test import CUDATRACE, DAEMON, Session, check, equal
@@ -66,7 +66,7 @@ with Session() as s:
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir, says="is a directory")
     equal(sorted(os.listdir(s.dir)), ["counts"], "files after all that")
 
-    # Two daemons for one session, two daemons for one database, and `run` with a different database.
+    # Start two daemons for one session, start two daemons for one database, and run commands with a different database from the daemon's.
     s.start_daemon()
     refuses(1, DAEMON, "--session", s.name, "--db", s.dir / "other.db", says=f"process {s.daemon.pid}")
     refuses(1, DAEMON, "--session", s.name + "x", "--db", s.db, says="written by another cudatraced")
@@ -77,7 +77,7 @@ with Session() as s:
     check(not (s.dir / "other.db").exists(), "the other database was made")
     s.run(CUDATRACE, "run", "--session", s.name, "--", "true", preload=False)
 
-    # Failing queries, and queries that would write to the trace.
+    # Run invalid queries, and queries that would write to the trace.
     for query in ("SELECT nothing FROM nowhere", "SELECT 1 +"):
         refuses(1, CUDATRACE, "sql", "--db", s.db, query, says="sql: ")
     version = s.value("PRAGMA user_version")
@@ -88,7 +88,7 @@ with Session() as s:
         equal(s.value("SELECT count(*) FROM sqlite_master WHERE name IN ('calls', 'call')"), 2, query)
     refuses(1, CUDATRACE, "report", "--db", s.db, "--pid", "1", says="no process 1")
 
-    # Every command reports an error if its input cannot be read or its output cannot be written.
+    # Check that commands report an error if they cannot read their input or write their output.
     with open("/dev/full", "w") as full:
         for command in (["sql", "--db", s.db, "SELECT 1"], ["report", "--db", s.db], ["status", "--session", s.name], ["gc", "--dry-run"],
                         ["--help"], ["--version"], ["help", "sql"]):

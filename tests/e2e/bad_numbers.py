@@ -1,6 +1,6 @@
-"""Tests every option that takes a number, a size, a duration or a moment with invalid and far too large values. For an invalid value, the
-command exits with status 2 and prints one line that names the option. Valid values must be used as given. The options are read from the
-help texts."""
+"""Passes invalid and far too large values to every option that takes a number, a size, a duration or a point in time. For an invalid value,
+the command must exit with status 2 and print one line that names the option. Valid values must be used as given. The options are read from
+the help texts."""
 import os
 import re
 import subprocess
@@ -37,7 +37,7 @@ def numeric_options(text):
 
 
 def refuse(s, command, option, value, arguments):
-    """Checks that the command fails at once and prints one line, before it creates any file."""
+    """Checks that the command fails at once, prints one line, and creates no file."""
     has_db = command[-1] != "probe" and (option != "--sample" or command[-1] == "run")
     here = [*command, *(["--db", "trace.db"] if has_db else []), f"{option}={value}", *arguments]
     done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True)
@@ -47,8 +47,8 @@ def refuse(s, command, option, value, arguments):
 
 
 def moments(s):
-    """Checks each way to write a moment. Seconds are relative to the start of the trace. A time of day refers to the day when the trace
-    began."""
+    """Checks each way to write a point in time. Seconds are relative to the start of the trace. A time of day refers to the day when the
+    trace began."""
     begin, last = s.rows("SELECT (SELECT min(started_ns) FROM processes), (SELECT max(call_id) FROM calls)")[0]
     offset = int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'"))
     ends = s.value("SELECT max(ended_ns) FROM processes")

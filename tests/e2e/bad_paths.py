@@ -1,6 +1,6 @@
-"""Tests every path option of every command and of the daemon with unsuitable paths. The paths include a FIFO, a device, a folder, a
-dangling link, an unreadable file, an empty string, a newline, and names special to SQLite. The command exits at once, prints one line, and
-changes nothing. The options are read from the help texts, so that new options are tested as well."""
+"""Tests every option that takes a path, of every command and of the daemon, with unsuitable paths. The paths include a FIFO, a device, a
+folder, a dangling link, an unreadable file, an empty string, a newline, and names with a special meaning to SQLite. The command must exit
+at once, print one line, and change nothing. The options are read from the help texts, so that new options are tested as well."""
 import os
 import re
 import shutil
@@ -23,7 +23,8 @@ NOBODY = 65534
 
 
 def path_options(text):
-    """Returns the options in a help text that take a path. Fails if the text contains a kind of value that is not listed above."""
+    """Returns the options in a help text that take a path. Fails if the help text contains a kind of value listed in neither PATH_VALUES
+    nor OTHER_VALUES."""
     found = re.findall(r"^  (--[\w-]+) ([A-Z]+)\b", text, re.M)
     equal({value for _, value in found} - PATH_VALUES - OTHER_VALUES, set(), "kinds of values")
     return [(option, value) for option, value in found if value in PATH_VALUES]
@@ -121,7 +122,7 @@ def try_databases(f, tool, daemon, commands):
 
 
 def try_names(f, tool):
-    """Tests that traces, and pages made from traces, may have names that look special."""
+    """Tests that traces, and files exported from traces, can have unusual names, such as `:memory:` or `--db`."""
     for name in ("new\nline.db", ":memory:", "file:x.db?mode=memory", "file::memory:", "a?b#c%41.db", "-", "--db", " ", "\x1b[31m.db",
                  "größe.db", "\udcff.db"):
         done = f.run(tool, "run", f"--db={name}", "--", WORKLOADS / "calls", "--calls", "10") if f.uid is None else None

@@ -1,7 +1,8 @@
-"""Tests that `cudatrace report` finds the bottleneck of runs whose bottleneck is known: a run's startup, the host, a full launch
-queue, waiting in cuStreamSynchronize(), or copying results back. Other runs combine several causes, launch nothing, or are killed in a
-wait. The reports cover single runs, all runs together, one process, and windows. They must agree with the rows of the trace, even if a busy
-machine slowed down the run. For each kind of verdict, an imported trace with exact times must have the exact verdict and shares."""
+"""Tests that `cudatrace report` finds the known bottleneck of a run: its startup, the host, a full launch queue, waiting in
+cuStreamSynchronize(), or copying results back. Other runs combine several causes, launch nothing, or are killed while they wait. The
+reports cover single runs, all runs together, one process, and windows. The reports must agree with the rows of the trace, even if a busy
+machine slowed down the run. For each kind of verdict, the report on an imported trace with exact times must contain the exact verdict and
+shares."""
 import json
 import re
 
@@ -9,7 +10,7 @@ from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, chec
 
 QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
 SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
-# Module loads and launches take as long as with a real driver.
+# Latencies that make module loads and launches take as long as they do with a real driver.
 LATENCY = "cuModuleLoadData=20000000,cuLaunchKernel=3000"
 NUMBERS = re.compile(r"([\d.]+) % of the ([\d.]+) s from the first \w+ to the last")
 INSIDE = ("wait", "room", "launch", "copy", "memory", "load", "other")
@@ -36,7 +37,7 @@ class Answer:
         for kind in (*INSIDE, "outside"):
             setattr(self, kind, min(100, 100 * seconds.get(kind, 0) / part_s))  # both are rounded
         self.driver = 100 * inside_s / part_s
-        # The report omits parts of less than 0.05 % of the run, and rounds seconds.
+        # Allow for the report's omission of parts shorter than 0.05 % of the run, and for its rounding of seconds.
         self.off = 100 * (0.004 + 0.0005 * len(INSIDE) * self.whole_s) / part_s
         check(abs(self.driver + self.outside - 100) < self.off, "shares", self.text)
         if abs(self.before_s - self.whole_s / 2) > 0.002 + 0.005 * self.whole_s:
@@ -55,17 +56,17 @@ def trace_of(s, *options, env=None):
 with Session() as s:
     s.start_daemon()
     pids = {
-        # 0.6 s of startup, followed by launches without pauses.
+        # The program takes 0.6 s to start, and then launches without pauses.
         "start": trace_of(s, "--start-ms", 600, "--launches", 15000),
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
-        # 3,072 kernels of 0.1 ms each, and a queue with room for 1,024, so that two thirds of the launches wait.
+        # The program launches 3,072 kernels of 0.1 ms each. The queue has room for only 1,024, so two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
-        # A queue that two threads fill alternately, as in a forward and a backward pass. At any time, one of the threads is in the driver.
+        # Two threads take turns filling a queue, as for a forward and a backward pass. At any time, one of the threads is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
         # The program waits only after its last launch, and keeps running for a while.
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
-        # The program spends as much time outside the driver as waiting for its kernels to finish.
+        # The program spends as much time outside the driver as it waits for its kernels to finish.
         "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
         # The program makes far more calls after its launches than between them.
         "behind": trace_of(s, "--launches", 2000, "--copies", 20000, env={"SIMCUDA_LATENCY": "cuLaunchKernel=5000"}),
@@ -83,13 +84,14 @@ with Session() as s:
     def of(name, *options):
         return Answer(s, "--pid", pids[name], *options)
 
-    # The report shows the startup, and judges the time after the startup separately.
+    # The report shows the startup, and names the bottleneck of the time after the startup.
     start = of("start")
     check(start.before_s >= 0.6, "time before the first launch", start.text)
     check(0.02 <= start.before_driver_s < start.before_s - 0.55, "time in the driver before the first launch", start.text)
     host, queue = of("host"), of("queue")
-    # For two threads, the report takes the mean of two estimates. One is the busiest thread's time, as if the threads had always been in
-    # the driver together. The other is the sum of their times, as if they never had.
+    # For two threads, the report takes the mean of two estimates of the time in the driver. One is the busiest thread's time, which is
+    # exact if both threads are always in the driver at the same time. The other is the sum of both threads' times, which is exact if they
+    # never are.
     turns = of("turns")
     spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
     equal(len(spent), 2, "threads")
@@ -103,7 +105,7 @@ with Session() as s:
     check("from the first copy to the last" in of("copies").verdict, of("copies").text)
     check(of("killed").wait > 0, "the wait of a killed process", of("killed").text)
 
-    # For one process, the report agrees exactly with the rows of the trace.
+    # For a process with one thread, the report agrees exactly with the rows of the trace.
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["host"])[0]
     inside_ns = s.value("SELECT sum(duration_ns) FROM calls WHERE process_id = ? AND layer = 'driver' AND start_ns >= ? AND call_id <= ?",
@@ -112,13 +114,14 @@ with Session() as s:
     check(abs(host.part_s - (last_ns - first_ns + late_ns) / 1e9) < 0.001, "from the first launch to the last", host.text)
     check(abs(host.driver - 100 * (inside_ns + late_ns) / (last_ns - first_ns + late_ns)) < host.off, "in the driver", host.text, inside_ns)
 
-    # Test three windows: while the queue is full, so that every launch waits for room; in the startup; and in the final wait.
+    # Test a window while the queue is full and every launch waits for room, a window in the startup, and a window in the final wait.
     def window(name, from_ns, to_ns):
         return of(name, "--from", f"@{from_ns}", "--to", f"@{to_ns}")
 
     process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
                                            "WHERE pid = ?", pids["queue"])[0]
-    # The report counts a window's first launch as loading. The first launch takes long if the program was preempted.
+    # Do not check the window's other shares: the report counts a window's first launch as loading if it is slow, as it is if the program
+    # was preempted.
     full = window("queue", last_ns - (last_ns - first_ns) // 3, last_ns)
     equal((full.before_s, full.after_s), (0, 0), "time outside of the window's launches")
     first_ns = s.value("SELECT min(start_ns) FROM launches JOIN processes USING (process_id) WHERE pid = ?", pids["start"])
@@ -147,17 +150,17 @@ with Session() as s:
         return answer
 
     sampled, whole = sample(5000), of("behind")
-    # A sampled call represents several calls. If the program was preempted during the sampled call, the additional time is counted for
-    # each of them.
+    # A sampled call represents several calls. If the program was preempted during the sampled call, the report counts the additional time
+    # once for each call that the sampled one represents.
     calls, longest_ns = s.rows("SELECT count(*), max(duration_ns) FROM calls JOIN (SELECT process_id, max(call_id) AS to_ns FROM launches "
                                "GROUP BY process_id) USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id > to_ns", pids["behind"])[0]
     near = 5 + whole.off + 100 * longest_ns * calls / 5000 / (whole.part_s * 1e9)
-    # A single sample may happen to give the same result as all rows, to the millisecond, so take several.
+    # A single sample may happen to give the same result, to the millisecond, as reading all rows, so take several samples.
     check(any(sample(many).text != whole.text for many in (5000, 500, 100, 50, 10)), "no sample is taken", whole.text)
     for share in "driver", "copy", "outside":
         check(abs(getattr(sampled, share) - getattr(whole, share)) < near, near, share, sampled.text, whole.text)
 
-    # The other formats contain the same text. Human-readable formats show only the verdict and the table.
+    # The formats `text` and `markdown` contain the same verdict, and apart from it only the table.
     for format, first in ("text", "What bounds the run"), ("markdown", "## What bounds the run"):
         text = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pids["queue"], "--format", format, "bottleneck", preload=False).stdout
         check(text.startswith(first) and text.count(queue.verdict[:40]) == 1, text)
@@ -170,7 +173,7 @@ MS = 1000000
 
 
 def import_runs(s, trace, *runs):
-    """Imports a run of each process [(pid, calls)], whose calls are [(name, begin in ns, end in ns, details)]."""
+    """Imports a run for each process, given as (pid, calls). The calls are a list of (name, begin in ns, end in ns, details)."""
     lines = s.dir / "lines.jsonl"
     with lines.open("w") as file:
         for pid, calls in runs:
@@ -198,8 +201,8 @@ LAUNCH, TO_GPU = {"kernel": "k", "grid_x": 1}, {"kind": "HtoD", "bytes": 1 << 20
 OTHER = {"thread": 1000}
 CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize": "sync", "cuMemcpyHtoD_v2": "copy", "cuMemFree_v2": "memory",
               "cuModuleLoadData": "module", "cuCtxGetDevice": "context"}
-# (description, calls, bound_by, verdict, seconds by part). Each run begins with 20 ms in cuInit, in most runs followed by 80 ms outside
-# the driver.
+# Each row is (description, calls, bound_by, verdict, seconds by part). Each run begins with 20 ms in cuInit, followed in most runs by 80 ms
+# outside the driver.
 EXACT = (
     ("the host", repeated(("cuLaunchKernel", 0, 4000, LAUNCH), ("cuMemFree_v2", 1 * MS, 2 * MS, {}), times=100, every_ns=10 * MS), "host",
      "The host is the bottleneck: it is outside of the driver 80.0 % of the 0.990 s from the first launch to the last. "
@@ -219,7 +222,7 @@ EXACT = (
      "The GPU is the bottleneck: the host waits for it 85.7 % of the 0.210 s from the first launch to the last. "
      "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
      {"start_driver": 0.020, "start_other": 0.080, "room": 0.180, "launch": 0.005, "outside": 0.025}),
-    # Consecutive kernels of 28 us each, as on an H200. Nearly every launch waits for one kernel.
+    # The kernels take 28 us each, as on an H200, and nearly every launch waits for one kernel to finish.
     ("waits for room for brief kernels", [*repeated(("cuLaunchKernel", 0, 3000, LAUNCH), times=1000, every_ns=5000),
                                           *repeated(("cuLaunchKernel", 0, 26000, LAUNCH), times=10000, every_ns=28000, from_ns=105 * MS)[1:]], "gpu",
      "The GPU is the bottleneck: the host waits for it 91.2 % of the 0.285 s from the first launch to the last. "
@@ -238,7 +241,8 @@ EXACT = (
      "Managing memory is the bottleneck: it takes 60.0 % of the 0.990 s from the first launch to the last. "
      "Keeping memory instead of freeing it would shorten the run: see memory and functions.",
      {"start_driver": 0.020, "start_other": 0.080, "memory": 0.594, "outside": 0.396, "end": 0.007}),
-    # Each thread is in the driver about 40 % of the time, and the threads together 80 %. The report takes the mean of the two.
+    # Each thread is in the driver about 40 % of the time, and both threads together are in the driver 80 % of the time. The report takes
+    # the mean of these two shares.
     ("two threads in turn", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemFree_v2", 1 * MS, 4 * MS, {}),
                                      ("cuLaunchKernel", 5 * MS, 5000, {**LAUNCH, **OTHER}), ("cuMemFree_v2", 6 * MS, 4 * MS, OTHER),
                                      times=100, every_ns=10 * MS), "memory",
@@ -271,7 +275,7 @@ with Session() as s:
         for row in rows:
             check(abs(row["%_of_run"] - 100 * row["seconds"] / whole_s) <= 0.05 + (0.05 if whole_s > 0.1 else 0.005) / whole_s, what, row, whole_s)
 
-    # With --pid, the verdict describes the process's own run, whatever the other processes do.
+    # With --pid, the verdict describes only the run of the selected process, whatever the other processes do.
     import_runs(s, s.dir / "all.db", *((10 + number, calls) for number, (_, calls, *_) in enumerate(EXACT)))
     for number, (what, _, bound_by, verdict, seconds) in enumerate(EXACT):
         equal(bottleneck_of(s, s.dir / "all.db", "--pid", 10 + number)[1:], ((bound_by, verdict), seconds), f"{what}, with --pid")

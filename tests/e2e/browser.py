@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through chromedriver by the WebDriver protocol (https://www.w3.org/TR/webdriver2/)."""
+"""Runs a headless Chromium through chromedriver, using the WebDriver protocol (https://www.w3.org/TR/webdriver2/)."""
 import base64
 import json
 import pathlib
@@ -10,7 +10,8 @@ from cudatrace_test import DEADLINE_S, check
 
 PAGE_LOAD_MS = 60000
 MARGIN = 4  # around a part of a page, in pixels of the page
-# Calls back when a page made by `cudatrace html` reports that it is drawn, or why it cannot be drawn.
+# A script that waits until a page made by `cudatrace html` reports that it is drawn, or why it cannot be drawn, and then passes on the
+# report.
 SHOWN = """
 const [tell] = arguments, { dataset } = document.body, problem = document.getElementById("problem"), watch = new MutationObserver(look);
 function look() {
@@ -26,7 +27,7 @@ look();
 
 
 class Browser:
-    """A browser with one window, in which pages have the given width. The browser's profile is removed at the end."""
+    """A browser with one window, which gives pages the specified size. The browser's profile is removed at the end."""
 
     def __init__(self, width=1400, height=1000):
         self.width, self.height = width, height

@@ -1,4 +1,4 @@
-"""Tests that forked children are recorded as separate processes, however they exit."""
+"""Tests that forked children are recorded as separate processes, no matter how they exit."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

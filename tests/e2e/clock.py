@@ -1,11 +1,13 @@
-"""If the kernel stops trusting the processor's timestamp counter, the log and `status` report this, and calls are still stored."""
+"""Tests that if the kernel stops trusting the processor's timestamp counter, the log and `status` report this, and calls are still
+stored."""
 from cudatrace_test import DAEMON, Session, WORKLOADS, check, mount_namespace, needs, wait_for
 
 SOURCES = "/sys/devices/system/clocksource/clocksource0"
 needs("mount namespaces")
 
 with Session() as s:
-    # The daemon reads the kernel's clock source from the test's own file, which is mounted over the file in /sys.
+    # Mount the test's own file over the file in /sys that contains the kernel's clock source, so that the daemon reads the test's file
+    # instead.
     current = s.dir / "current_clocksource"
     available = s.dir / "available_clocksource"
     current.write_text("tsc\n")

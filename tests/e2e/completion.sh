@@ -16,12 +16,12 @@ cleanup()
 }
 trap cleanup EXIT
 
-# Completes file names without the bash-completion package, which would itself complete commands.
+# Hide the functions of the bash-completion package, which would complete the commands that cudatrace runs.
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"
-# The test runs every option, and `gc --force` removes the files of all sessions that it finds, so use a folder without other tests'
-# sessions.
+# The test runs every command with every option, and `gc --force` removes the files of all sessions that it finds, so use a folder that
+# contains no sessions of other tests.
 mkdir shm
 export CUDATRACE_SHM_DIR=$dir/shm
 
@@ -80,7 +80,7 @@ for command in $commands; do
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
-    # The command accepts every offered option. For attach and probe, an invalid argument protects other tests' programs.
+    # The command must accept every offered option. An invalid argument keeps attach and probe from affecting the programs of other tests.
     no_process=()
     [[ $command != @(attach|probe) ]] || no_process=(none)
     for option in $(offered cudatrace "$command" --); do
@@ -92,7 +92,8 @@ same 'cudatraced -' "$(options_of "$(cudatraced --help)")" "$(offered cudatraced
 
 # ---- the texts for other shells ----
 
-# The help has the text of --sample after the name, and the text of --gpu-samples, whose name is long, on the next line.
+# In the help, the description of --sample is on the same line as the option, and the description of --gpu-samples, which is a longer name,
+# is on the next line.
 for option in --sample --gpu-samples; do
     text=$(_cudatrace_offers cudatrace run "$option" | sed -n "s/^$option\t//p")
     [[ $text ]] || fail "cudatrace run: $option is offered without a text"

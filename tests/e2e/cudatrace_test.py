@@ -1,8 +1,8 @@
 """Code shared by the end-to-end tests. The module gives each test a separate session, starts real processes, and reads the trace as rows.
 
 A test is a script that imports this module and does its work inside `with Session() as s:`. The script exits with 0, with 77 if the test
-is skipped, or with the status of a failed assertion. Tests never wait for a fixed time. `flush` is the barrier, and programs report
-through pipes and FIFOs that they have reached a certain point. Every wait has a deadline, at which the test fails.
+is skipped, or with the status of a failed assertion. Tests never wait for a fixed time. Instead, they use `flush` as a barrier, and
+programs report through pipes and FIFOs that they have reached a certain point. Every wait has a deadline, at which the test fails.
 """
 import collections
 import contextlib
@@ -29,22 +29,23 @@ import termios
 import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
-# The build folder of the daemon and the tool. If the hook is for another architecture, that is a separate folder, or None.
+# The build folder of the daemon and the command-line tool. If the hook is built for another architecture, this is a separate folder, or
+# None.
 TOOLS = os.environ.get("CUDATRACE_DAEMON_BUILD")
 TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else None
 HOOK = BUILD / "hook/libcudatrace.so"
 DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
-# Sanitizers use more memory, and need an unlimited address space.
+# Whether the build uses sanitizers, which use more memory and need an unlimited address space.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
-# Whether the simulated driver's exported functions look like those in version 535 or 580, or are plain functions (the default). The
-# simulated NVRTC is only in the folder of the plain driver.
+# Whether the simulated driver's exported functions look like the functions of driver 535 or 580, or are plain functions (the default). Only
+# the plain driver's folder contains the simulated NVRTC.
 SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
 SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# How much work the tests do: "short" in tools/check, "full" in tools/check --full, "long" in tools/check --long.
+# How much work the tests do: "short" for tools/check, "full" for tools/check --full, "long" for tools/check --long.
 TIER = os.environ.get("CUDATRACE_TIER", "short")
 LONG = TIER == "long"
 LONG_LIMITS = 30  # tools/check --long multiplies Meson's limits by this
@@ -72,7 +73,7 @@ def equal(seen, wanted, what=""):
 
 
 def by_tier(short, full, long=None):
-    """Returns the value for the current tier. If no value is given for the long tier, it uses the full tier's value."""
+    """Returns the value for the current tier. If no value is given for the long tier, returns the full tier's value."""
     return {"short": short, "full": full, "long": full if long is None else long}[TIER]
 
 
@@ -86,8 +87,8 @@ def seed():
 
 @functools.cache
 def end_in_time():
-    """Makes the test fail at its deadline, wherever it is waiting. The test's sessions can then report and clean up, which they could not
-    do if Meson killed the test."""
+    """Makes the test fail at its deadline, no matter what it is waiting for. The test's sessions can then report and clean up, which they
+    could not do if Meson killed the test."""
     def over(*_):
         raise AssertionError(f"the test took more than {DEADLINE_S:.0f} s, its deadline")
 
@@ -96,8 +97,8 @@ def end_in_time():
 
 
 def wait_for(what, condition):
-    """Waits until the condition is true, and returns its value. Fails at the deadline. Sleeps between checks, to leave the processor to
-    the programs under test."""
+    """Waits until the condition is true, and returns its value. Fails at the deadline. Sleeps between evaluations of the condition, to
+    leave the processor to the programs under test."""
     deadline, pause_s = time.monotonic() + DEADLINE_S, 0.001
     while not (value := condition()):
         check(time.monotonic() < deadline, "waited in vain for", what)
@@ -107,8 +108,8 @@ def wait_for(what, condition):
 
 
 def in_turns(*cases):
-    """Runs the generators in turn, each up to its next yield. A case yields before it waits for one of its daemon's timers, so that the
-    timers of all cases run at the same time. If one case fails, the other cases are abandoned where they are."""
+    """Runs the test cases, which are generators, in turn, each up to its next yield. A case yields before it waits for one of its daemon's
+    timers, so that the timers of all cases run at the same time. If one case fails, the other cases are not continued."""
     with contextlib.ExitStack() as stack:
         for case in cases:
             stack.callback(case.close)
@@ -117,7 +118,7 @@ def in_turns(*cases):
 
 
 def on_terminal(columns, *command, **env):
-    """Runs a command on a terminal of the given width. Returns the command's output on the terminal and on standard error."""
+    """Runs a command on a terminal of the given width. Returns (the command's output on the terminal, its standard error)."""
     here, there = pty.openpty()
     fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
@@ -149,7 +150,7 @@ def has_ended(pid):
 
 
 def has_closed(child, path):
-    """Returns whether the process, which had opened the file, has since closed the file or exited."""
+    """Returns whether the process, which has had the file open, has closed the file or exited."""
     try:
         return child.poll() is not None or os.path.realpath(path) not in [os.readlink(file) for file in glob.glob(f"/proc/{child.pid}/fd/*")]
     except OSError:  # it has just closed a descriptor, or ended
@@ -176,8 +177,8 @@ class Session:
         return self
 
     def end_all(self):
-        """Kills every process that has this session in its environment. A failed test's programs may leave children, which hold shared
-        memory that the next test needs."""
+        """Kills every process that has this session's name in its environment. The programs of a failed test may leave children, which
+        would still occupy shared memory that the next test needs."""
         mine = f"CUDATRACE_SESSION={self.name}".encode()
         for folder in glob.glob("/proc/[0-9]*"):
             with contextlib.suppress(OSError):  # the process has ended, or is another user's
@@ -263,14 +264,14 @@ class Session:
         return self.cudatrace("status", *options, status=None).returncode == 0
 
     def wait_until_served(self, *options, daemon=None, may_end=False):
-        """Returns whether the daemon serves the session. Fails if the daemon has exited, unless `may_end` allows that."""
+        """Returns whether the daemon serves the session. Fails if the daemon has exited and `may_end` is false."""
         daemon = daemon or self.daemon
         served = wait_for("a daemon that serves", lambda: self.is_served(*options) or daemon.poll() is not None and "ended")
         check(may_end or served is True, "the daemon ended with", daemon.returncode, "and did not serve:", self.log())
         return served is True
 
     def status(self):
-        """Returns the lines of `cudatrace status` as {key: remainder of the line}."""
+        """Returns the lines of `cudatrace status` as {first word of the line: rest of the line}."""
         return dict(line.split(" ", 1) for line in self.cudatrace("status").stdout.splitlines() if " " in line)
 
     def log(self):
@@ -317,8 +318,8 @@ class Session:
         return {key: calls for key, calls in truth.items() if calls}
 
     def check_identity(self, lost=0, killed=0):
-        """Calls check_sums(). Also checks for each function that `stored` equals the number of its rows in `calls` plus its expired
-        calls."""
+        """Calls check_sums(). For each function, also checks that `stored` equals the number of the function's rows in `calls` plus its
+        expired calls."""
         self.check_sums(lost, killed)
         equal(self.rows(
             "WITH seen AS (SELECT process_id, layer, name, count(*) AS calls, count(*) FILTER (WHERE status NOT IN (0, 600)) AS failed "
@@ -329,9 +330,9 @@ class Session:
             "functions whose stored, expired or failed are not the numbers of their rows")
 
     def check_sums(self, lost=0, killed=0):
-        """Checks that calls = stored + lost + skipped, and that all sums agree with each other and with the number of rows. Each of the
-        `killed` threads may have counted its last loss by function, but not yet by cause. `killed` is None if processes report false
-        losses."""
+        """Checks that calls = stored + lost + skipped, and that all sums agree with each other and with the number of rows. `killed` is the
+        number of threads that were killed: each of them may have counted its last lost call by function, but not yet by cause. If `killed`
+        is None, does not compare these two counts."""
         equal(self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"), [], "broken identities")
         equal(self.value("SELECT (SELECT ifnull(sum(stored - expired), 0) FROM totals) - (SELECT count(*) FROM call)"), 0,
               "rows that no total counts")
@@ -347,7 +348,7 @@ class Session:
             "processes whose threads' calls do not add up")
         if lost is not None:
             seen = self.value("SELECT ifnull(sum(lost), 0) FROM totals")
-            # If shared memory is scarce, more calls may be lost.
+            # If there is too little shared memory, additional calls may be lost.
             more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
             check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
@@ -358,8 +359,8 @@ class Session:
         check(killed is None or pressed <= skipped, "skipped under pressure, by thread", pressed, "and by function", skipped)
 
     def check_truth(self, of_hook=()):
-        """Checks that the trace has every call that the driver counted, and no other calls. `of_hook` names functions that the hook itself has
-        called once in each process."""
+        """Checks that the trace contains every call that the driver has counted, and no other calls. `of_hook` names functions that the
+        hook itself has called once in each process."""
         seen, truth = self.totals(), self.truth()
         truth = {key: calls - (key[-1] in of_hook) for key, calls in truth.items()}
         wrong = {key: (seen.get(key, 0), truth.get(key, 0)) for key in seen.keys() | truth.keys()
@@ -375,9 +376,9 @@ def fifo(directory, name):
 
 
 class HungCall:
-    """A program that makes its calls, followed by a call to cuCtxSynchronize() that does not return. When the `with` block begins, the
-    program is in that call. `release()` lets the program run to completion. `kill()`, or leaving the block, kills the program in the
-    call. `within` is a command that runs the program, and `start` replaces the session's start()."""
+    """A program that makes some calls, followed by a call to cuCtxSynchronize() that does not return. When the `with` block begins, the
+    program is in that hanging call. `release()` lets the program run to completion. `kill()` kills the program while it is in the call, as
+    does the end of the `with` block. `within` is a command that runs the program, and `start` replaces the session's start()."""
 
     def __init__(self, session, *options, within=(), program=WORKLOADS / "hang", start=None, env=None, **popen):
         self.session, self.command, self.popen = session, [*within, program, *options], popen
@@ -407,7 +408,8 @@ class HungCall:
         equal(self.program.wait(DEADLINE_S), 0, "the status of the program whose call was let go on")
 
     def kill(self):
-        """Kills the program. If it runs within another command, also waits until the kernel has killed that command's children."""
+        """Kills the program. If the program is a command that runs others, also waits until the kernel has killed that command's
+        children."""
         children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         self.program.kill()
         self.program.wait(DEADLINE_S)
@@ -421,7 +423,7 @@ class HungCall:
 
 
 def refuse_system_call(name, error):
-    """Makes a system call fail with the given error, as under a container's filter. Call this function in a new process (preexec_fn)."""
+    """Makes a system call fail with the given error, as a container's filter does. Call this function in a new process (preexec_fn)."""
     number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
               "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2

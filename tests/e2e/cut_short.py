@@ -1,4 +1,4 @@
-"""Tests that if a segment is truncated while the daemon reads it, the daemon stops reading the segment and logs the process. No other
+"""Tests that if a process's segment is truncated while the daemon reads it, the daemon stops reading the segment and logs this. No other
 process is affected."""
 import glob
 import os
@@ -22,7 +22,7 @@ with Session() as s:
         s.check_identity()
         check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")
 
-        # The process's state becomes 'left' now, and 'exited' once the process has exited.
+        # The state of the process with the truncated segment is 'left' while the process runs, and 'exited' once it has exited.
         s.flush_until("its state", lambda: s.value("SELECT state FROM processes WHERE pid = ?", held.pid) == "left")
         held.kill()
     s.flush()

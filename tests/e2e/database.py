@@ -1,5 +1,6 @@
-"""Tests databases to which cudatrace must not write: foreign, damaged, newer, from another boot, or on a full disk. Also tests that a
-daemon leaves one plain file, and that the next daemon continues in that file."""
+"""Tests databases that cudatrace must not write to: damaged or locked databases, databases from another boot or on a full disk, and
+databases that another program or a newer cudatrace has made. Also tests that a daemon leaves the trace as one plain file, and that the next
+daemon continues in that file."""
 import contextlib
 import signal
 import sqlite3
@@ -14,7 +15,7 @@ with Session() as s:
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(says in done.stderr, done.stderr)
         equal(path.read_bytes(), before, f"the bytes of {path}")
-        # In all these cases, `run` does not start the command.
+        # If the daemon cannot use the database, `cudatrace run` does not start the command.
         ran = s.dir / "ran"
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
         check(not ran.exists(), "the command ran")
@@ -45,13 +46,13 @@ with Session() as s:
     damaged.write_bytes(s.db.read_bytes()[:4096] + b"\xff" * 8192)
     refused(damaged, "damaged.db")
 
-    # Test a valid file that another program has locked.
+    # Test a valid trace that another program has locked.
     with contextlib.closing(sqlite3.connect(s.db, isolation_level=None)) as locked:
         locked.execute("BEGIN EXCLUSIVE")
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
         check("is locked by another program" in done.stderr and "run: cannot start a daemon: " in done.stderr, done.stderr)
 
-    # After a reboot, the trace continues in the next numbered file, and the old file stays unchanged.
+    # After a reboot, the trace continues in the file with the next number, and the earlier file stays unchanged.
     with sqlite3.connect(s.db) as connection:
         connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
     connection.close()
@@ -66,7 +67,7 @@ with Session() as s:
     done = s.run("sh", "-c", script, preload=False, status=2)
     check("--db trace.db: the current directory was deleted: change to another one" in done.stderr, done.stderr)
 
-    # If the disk is full at the start, the daemon reports this and leaves no file.
+    # If the disk is full when the daemon starts, the daemon reports this and leaves no file.
     mount = s.dir / "full"
     mount.mkdir()
     script = f"mount -t tmpfs -o size=16k none {mount} && {DAEMON} --session {s.name} --db {mount}/trace.db; " \
@@ -88,7 +89,8 @@ def calls(s, db=None):
     return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
 
 
-# A finished trace is one plain file. A later daemon reopens that file with a log, and again leaves one plain file.
+# A finished trace is a plain file without a write-ahead log. A later daemon uses the file with a log again, and when it exits, the trace is
+# again a plain file.
 with Session() as s:
     for n in (1, 2):
         s.start_daemon()
@@ -97,8 +99,9 @@ with Session() as s:
         s.stop_daemon()
         check(is_plain(s.db), "a finished trace is not plain:", *s.dir.iterdir())
         equal(s.value("SELECT count(*) FROM processes"), n, "processes")
-    # If another program is reading the file, the file stays unchanged, and the trace continues in the next file. The test itself is the
-    # reader. It compares the file only afterwards, because opening and closing the file again would drop the reader's lock.
+    # If another program is reading the file, the file stays unchanged, and the trace continues in the next file. The test itself reads the
+    # file here. It compares the file's bytes only afterwards, because opening and closing the file a second time would drop the reader's
+    # lock.
     before = s.db.read_bytes()
     with contextlib.closing(sqlite3.connect(s.db)) as reader:
         reading = reader.execute("SELECT * FROM call")
@@ -111,7 +114,8 @@ with Session() as s:
     check(is_plain(second), "the next file is not plain")
     equal(calls(s), s.value("SELECT count(*) FROM calls") + s.value("SELECT count(*) FROM calls", db=second), "calls of both files")
 
-# While a reader is reading a file, the file's log remains. When the trace continues in another file, the previous file becomes plain.
+# When the trace continues in another file, the previous file becomes a plain file. While another program is reading a file, the file's log
+# remains.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 100)

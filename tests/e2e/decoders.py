@@ -1,6 +1,6 @@
 """Tests that the trace contains each call's objects: handles, addresses, attributes and sizes as passed by the program, whether or not the
-call succeeded. The trace also contains allocations with their frees, and the stream and event of each wait. The program prints the rows
-that the trace must contain."""
+call succeeded. Also tests that the trace contains allocations with the time when they were freed, and the stream and the event of each
+wait. The program prints the rows that the trace must contain."""
 import re
 
 from cudatrace_test import SOURCE, Session, WORKLOADS, check, equal
@@ -9,7 +9,7 @@ PROGRAM = WORKLOADS / "objects"
 
 
 def said(s, pid):
-    """Returns the trace's calls in the format in which the program prints them."""
+    """Returns the trace's calls in the format that the program prints them in."""
     calls = {}
     for call_id, name, status, size in s.rows(
             "SELECT call_id, name, status, bytes FROM calls WHERE pid = ? ORDER BY call_id", pid):
@@ -56,7 +56,7 @@ with Session() as s:
             check_rows("allocation", printed, s.rows(ALLOCATIONS, pid))
     equal(s.value("SELECT count(*) FROM allocations WHERE freed_ns < allocated_ns"), 0, "freed before allocated")
 
-    # Check that the tests above covered every row in the driver's object table, and every memory-call decoder.
+    # Check that the tests above have covered every row of the driver's object table, and every decoder of memory calls.
     decoders = dict(re.findall(r"^ROW\((\w+),.*, (\w+)\)$", (SOURCE / "hook/function/driver_api.def").read_text(), re.M))
     listed = set(re.findall(r"^OBJECTS(?:_ALWAYS)?\((\w+),", (SOURCE / "hook/decode/objects.def").read_text(), re.M))
     listed |= set(re.findall(r"^void ct_decode_(\w+)\(const", (SOURCE / "hook/decode/decode_memory.c").read_text(), re.M))
@@ -80,7 +80,7 @@ with Session() as s:
     pid, printed, _ = check_calls(s, "lookups")
     check_rows("allocation", printed, s.rows(ALLOCATIONS, pid))
 
-    # Check the kind and size of each code load. Only successful loads have rows.
+    # Check the kind and the size of each code object that was loaded. Loads that failed have no rows.
     equal(s.rows("SELECT what, bytes, count(*) FROM module_loads GROUP BY what, bytes"),
           [("library", None, 1), ("library", 1, 1), ("library", 4321, 1), ("library", 6168, 1),
            ("module", None, 1), ("module", 13, 1), ("module", 4321, 1), ("module", 5112, 1), ("module", 6168, 1)],

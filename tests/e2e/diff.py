@@ -43,7 +43,7 @@ with Session() as s, Session() as other:
           [("CUDA_ERROR_OUT_OF_MEMORY", 2, 0, -2)], "errors")
     equal(list(diff("errors")), ["errors"], "one section")
 
-    # Comparing a trace with itself shows no change. Also compare two traces that have different functions.
+    # Compare a trace with itself, which shows no change. Also compare two traces that have different functions.
     same = json.loads(s.run(CUDATRACE, "diff", "--format", "json", s.db, s.db, preload=False).stdout)
     equal({row["change"] for row in same["summary"]}, {0}, "changes to itself")
     with Session() as third:
@@ -61,7 +61,7 @@ with Session() as s, Session() as other:
         done = s.run(CUDATRACE, "diff", *arguments, preload=False, status=status)
         check(says in done.stderr, arguments, done.stderr)
 
-# Traces with GPU work at exact times. Kernel c runs only in b, and kernel d only in a.
+# Compare traces a and b, which have GPU work at exact times. Kernel c runs only in trace b, and kernel d only in trace a.
 with Session() as s:
     call = (7, 7, "cuLaunchKernel", 0, 100, 0, {"kernel": "a", "grid_x": 1})
     work = {"a": [("kernel", "a", 1000), ("kernel", "a", 3000), ("kernel", "b", 500), ("HtoD", None, 800), ("kernel", "d", 100)],

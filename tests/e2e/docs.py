@@ -1,4 +1,4 @@
-"""Tests that the targets of links in the documents exist (files, headings, pictures), and that each command has its page. The README's
+"""Tests that the targets of links in the documents (files, headings, pictures) exist, and that each command has its own page. The README's
 commands must print the output shown in the README, and the changelog must contain the current version."""
 import lzma
 import pathlib
@@ -13,7 +13,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def anchors(path):
-    """Returns the anchors of a document's headings, in the form that Markdown viewers give them."""
+    """Returns the anchors of a document's headings, in the form that Markdown viewers generate."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", path.read_text(), re.M)}
 
 
@@ -55,8 +55,8 @@ for program in CUDATRACE, DAEMON:
 equal(versions[0], "Unreleased", "the first heading of the changelog")
 
 def examples(heading):
-    """Returns [(command, lines of its output)] for the examples below a heading of the README. A command with quotes may have several
-    lines, and ends at the last quote."""
+    """Returns [(command, lines of its output)] for the examples below a heading of the README. A command that contains quotes may extend
+    over several lines, and ends at the last quote."""
     section = (SOURCE / "README.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     found = []
     for block in re.findall(r"^```console\n(.*?)^```$", section, re.M | re.S):
@@ -69,8 +69,9 @@ def examples(heading):
 
 
 def pattern(line, numbers):
-    """Returns a regular expression for a line of output. `…` matches the rest of a line or, on its own line, any number of lines. Unless
-    `numbers` is set, any numbers match, and a call shown as open for 0.0 seconds may be missing because it has returned."""
+    """Returns a regular expression for a line of output. `…` matches the rest of a line or, on a line of its own, any number of lines. If
+    `numbers` is false, any number matches any other, and a call shown as open for 0.0 seconds may be missing, because it may have
+    returned."""
     if line == "…":
         return r"(?:.*\n)*?"
     text = re.escape(line.removesuffix("…").rstrip())
@@ -96,8 +97,8 @@ with Session() as s:
     s.db.write_bytes(lzma.decompress((SOURCE / "tests/fixtures/h200-training.db.xz").read_bytes()))
     check_examples(s, "Where does the time go")
 
-# Four workers wait for the GPU repeatedly, and one worker's wait never returns. The hanging call is the oldest open one once the other
-# workers have begun later calls.
+# Four workers repeatedly wait for the GPU, and one worker's wait never returns. Once the other workers have begun later calls, the hanging
+# call is the oldest open call.
 with Session() as s:
     s.start_daemon()
     shutil.copy(WORKLOADS / "bottlenecks", s.dir / "worker")

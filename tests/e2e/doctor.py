@@ -1,5 +1,5 @@
-"""Tests that `cudatrace doctor` reports untraced calls, with the reason, and exits with status 1. If everything is traced, doctor reports
-no problem."""
+"""Tests that `cudatrace doctor` reports why calls are not traced, and exits with status 1. If everything is traced, doctor must report no
+problem."""
 import contextlib
 import os
 import pathlib
@@ -84,7 +84,7 @@ with Session() as s:  # checks of the machine, without a daemon
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
 
-    # Test drivers that are newer than the hook, or broken.
+    # Test drivers that are newer than the hook, and broken drivers.
     source = "int cuInit(unsigned f) { return f; } int cuBrandNew_v9(void) { return 0; } int cublasX(void) { return 0; }\n"
     compiled(s, "newer/libcuda.so.1", source, "-shared", "-fPIC")
     lines = doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "newer"}, cwd=s.dir)
@@ -120,7 +120,7 @@ with Session() as s:  # checks of the machine, without a daemon
         kind = "miss" if status else "ok"
         says(doctor(s, "--db", s.db, status=status), kind, "database", says_what)
 
-    # Control characters in quoted text do not reach the terminal.
+    # Control characters in text that doctor quotes do not reach the terminal.
     nasty = s.dir / "a\x1b]0;owned\x07b\u202ec\u061c"
     lines = doctor(s, "--db", nasty, status=0)
     says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c does not exist yet")
@@ -211,8 +211,8 @@ with Session() as s:  # files of commands; doctor does not run them
 
 # Commands that doctor starts.
 with Session() as s:
-    # When the event that doctor waits for occurs, doctor terminates the command. Doctor waits for up to an hour, so if the event does not
-    # occur, the test reaches its own deadline first.
+    # Doctor terminates the command as soon as the event that it waits for has occurred. Doctor would wait for up to an hour, so if the
+    # event does not occur, the test fails at its own deadline.
     def started(*command, status, wait="1h"):
         return doctor(s, "--wait", wait, "--", *command, status=status, cwd=s.dir)
 
@@ -258,7 +258,7 @@ with Session() as s, Session() as second:  # processes
         says(lines, "ok", "daemon", f"process {s.daemon.pid} serves it")
     for via, words in (("procaddress", "it looks up functions by cuGetProcAddress_v2"), ("linked", "linked: " + str(CALLS))):
         with held(s, "--via", via, "--threads", 3) as program:
-            # Doctor checks the session to which the process belongs.
+            # Doctor checks the session that the process belongs to, even if the environment names a different session.
             for lines in (doctor(s, program.pid, status=0, session=None, env={"CUDATRACE_SESSION": second.name}),
                           doctor(s, program.pid, status=0)):
                 says(lines, "ok", "recording", "threads with rings of up to 512 MiB: 4")
@@ -277,7 +277,7 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # A recording of GPU work can work, and can fail for several reasons.
+    # Test a process whose GPU work is recorded, and processes whose recording fails for various reasons.
     for verdict, words, env in (("ok", "CUPTI reports kernels, copies and sets, also those in graphs", {}),
                                 ("ok", "CUPTI reports kernels, copies, sets and whole graphs", {"CUDATRACE_GPU": "graphs"}),
                                 ("miss", "CUPTI reports the nodes of graphs, because it refused whole graphs with 21: they need",
@@ -292,7 +292,7 @@ with Session() as s, Session() as second:  # processes
     hook = shutil.copy(HOOK, s.dir)
     with held(s, env={"CUDATRACE_GPU": "kernels", "LD_PRELOAD": hook}) as program:
         says(doctor(s, program.pid, status=1), "miss", "gpu work", "libcudatrace-gpu.so cannot be loaded")
-    # Test processes with two and three drivers, each in a separate file. The hook supports two.
+    # Test processes that have loaded two and three drivers, each from a separate file. The hook supports two.
     copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
     for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 that were loaded are traced")):
         program = s.start(sys.executable, "-c", DRIVERS, *copies[:count], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -313,7 +313,7 @@ with Session() as s, Session() as second:  # processes
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
     says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
 
-    # Test calls that the user has excluded, and a library that is loaded before the hook.
+    # Test calls that the user has excluded from recording, and a library that is loaded before the hook.
     s.cudatrace("set", "--calls", "!cuMem*")
     with held(s) as program:
         lines = doctor(s, program.pid, status=1)
@@ -341,13 +341,13 @@ with Session() as s, Session() as second:  # processes
     # Doctor itself never appears in the trace, even if the hook is loaded into it.
     s.flush()
     processes = s.value("SELECT count(*) FROM processes")
-    # If doctor is built with AddressSanitizer, it refuses to start with the hook loaded before the sanitizer's library. This option
-    # permits it.
+    # If doctor is built with AddressSanitizer, it normally refuses to start if the hook is loaded before the sanitizer's library. This
+    # option makes it start.
     s.run(CUDATRACE, "doctor", "--session", s.name, env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
     s.flush()
     equal(s.value("SELECT count(*) FROM processes"), processes, "processes after the doctor was traced")
 
-    # A daemon that was killed.
+    # Kill the daemon while a program is running.
     with held(s) as program:
         s.daemon.kill()
         s.daemon.wait()

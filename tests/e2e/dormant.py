@@ -1,5 +1,5 @@
-"""Without a daemon, no calls are recorded, and no files are created or changed. A daemon that is started later records a program that is
-already running."""
+"""Tests that without a daemon, no calls are recorded, and no files are created or changed. A daemon that is started later must record a
+program that is already running."""
 import os
 
 from cudatrace_test import Session, WORKLOADS, check, equal, fifo
@@ -19,7 +19,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.value("SELECT count(*) FROM processes"), 0, "processes without a CUDA call")
     s.stop_daemon()
 
-    # The program starts before the daemon, and makes calls until it finds a daemon.
+    # The program starts before the daemon, and makes calls until the hook finds a daemon.
     late = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold)
     s.start_daemon()
     late_pids = []

@@ -11,8 +11,8 @@ CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize
 
 
 def import_calls(s, trace, calls):
-    """Imports calls, each given as (pid, tid, name, begin in us, end in us, depth, details). A process's first thread has its pid as
-    tid."""
+    """Imports calls, each given as (pid, tid, name, begin in us, end in us, depth, details). The first thread of a process has the
+    process's pid as its tid."""
     lines = s.dir / "calls.jsonl"
     with lines.open("w") as file:
         for number, (pid, tid, name, begin_us, end_us, depth, details) in enumerate(calls):
@@ -23,14 +23,14 @@ def import_calls(s, trace, calls):
 
 
 def name_device(db, process_id, device):
-    """Makes a device of a process the GPU with the same number."""
+    """Maps a device of the process to the GPU that has the same number."""
     db.execute("INSERT OR IGNORE INTO gpu (uuid, number) VALUES (?, ?)", (f"GPU-{device}", device))
     db.execute("INSERT OR IGNORE INTO gpu_device SELECT ?, number, number, uuid FROM gpu WHERE number = ?", (process_id, device))
 
 
 def add_work(trace, work):
-    """Adds work, each piece given as (pid, kind or direction, kernel, device, stream, begin in us, end in us, bytes, its call's end in us).
-    The call's end is None if the call is unknown."""
+    """Adds GPU work. Each piece is given as (pid, kind or direction, kernel, device, stream, begin in us, end in us, bytes, end of its call
+    in us). The last value is None if the call is unknown."""
     with contextlib.closing(sqlite3.connect(trace)) as db:
         processes = dict(db.execute("SELECT pid, process_id FROM process"))
         for number, (pid, kind, kernel, device, stream, begin_us, end_us, size, call_us) in enumerate(work, 1):

@@ -1,5 +1,5 @@
-"""Tests that `cudatrace export` writes each call of the trace exactly once, in every format. Other exports select windows, processes,
-functions and layers, or contain several files, long calls, and calls that do not return."""
+"""Tests that `cudatrace export` writes each call of the trace exactly once, in every format. Also tests exports of selected windows,
+processes, functions and layers, and exports of traces with several files, long calls, and calls that do not return."""
 import collections
 import csv
 import io
@@ -31,7 +31,8 @@ def ids(s, condition="1", *arguments):
 
 
 def check_events(events, wanted):
-    """Checks that events are ordered by time, that each call begins and ends once, and that a thread's calls are nested."""
+    """Checks that events are ordered by time, that each call begins and ends once, and that the calls of each thread are properly
+    nested."""
     equal([e["ts"] for e in events], sorted(e["ts"] for e in events), "the order of events")
     equal(sorted(e["op_id"] for e in events if e["phase"] == "B"), wanted, "calls that begin")
     equal([e["op_id"] for e in events if e["phase"] == "E"], wanted, "calls that return, in that order")
@@ -49,7 +50,7 @@ def check_events(events, wanted):
 
 nvtx_ids = set()
 
-# A real training run with all layers, ranges, and a second file that is empty.
+# Export a real training run with calls of all layers and with ranges. The trace's second file is empty.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     nvtx_ids = set(ids(s, "layer = 'nvtx'"))
@@ -142,7 +143,7 @@ with Session() as s:
         check(f"export: the trace has no process {pid + 1}" in done.stderr and done.stdout == "", "a process that is not there", done.stderr)
     check(not (s.dir / "none.sqlite").exists(), "a file of nothing")
 
-# Long calls that extend over several files, and a call that has not returned.
+# Export a trace that has several files, with calls that extend from one file to another, and a call that has not returned.
 with Session() as s:
     nvtx_ids = set()
     s.start_daemon()
@@ -165,7 +166,7 @@ with Session() as s:
               "calls that have not returned")
     s.flush()
 
-    # A failed export leaves no file. The error names the invalid format or moment.
+    # A failed export leaves no file. The error message names the invalid format or time.
     for options, status, says in ((("--output", s.dir / "none" / "x"), 1, "cannot write"), (("--output", "/dev/full/x"), 1, "cannot write"),
                                   (("--from", "soon"), 2, "'soon' for --from"), (("--from", "5", "--to", "4"), 2, "ends before it begins"),
                                   (("--layers", "gpu"), 2, "'gpu' for --layers"), (("--calls", "cu Mem"), 2, "'cu Mem' for --calls"), (("--pid", "x"), 2, "'x' for --pid"),

@@ -1,6 +1,6 @@
-"""Tests `cudatrace export` to perfetto and nsys. Protobuf's decoder reads the perfetto file, and SQL typical of Nsight Systems queries the
-nsys file. The results must agree with the trace. For all formats, the script also tests marks, and started ranges that overlap other ranges
-without nesting."""
+"""Tests `cudatrace export` to the formats perfetto and nsys. The test reads the perfetto file with Protobuf's own decoder, and queries the
+nsys file as Nsight Systems does. The results must agree with the trace. The test also exports marks, and started ranges that overlap other
+ranges without being nested, to every format."""
 import collections
 import contextlib
 import json
@@ -53,7 +53,7 @@ def check_perfetto(s, condition="1", options=()):
             equal(tracks[track["parent_uuid"][0]]["process"][0]["pid"], [str(pid)], "whose range it is")
         else:
             equal((track["thread"][0]["pid"], track["thread"][0]["tid"]), ([str(pid)], [str(tid)]), "whose call it is")
-    # Only two kinds of slices have separate tracks: started ranges, and slices that begin within a range and end after that range.
+    # Two kinds of slices have a separate track: started ranges, and slices that begin within another range and end after it.
     for pid, tid, kind, start_ns, end_ns in across:
         check(kind == "start" or any(p == pid and t == tid and k != "start" and b <= start_ns < e < end_ns
                                      for (p, t, b, *_, k), e in ((row, key) for key, row in wanted.items())), "lies across nothing", start_ns)
@@ -135,7 +135,7 @@ def check_nsys(s):
             check(re.search(rf"^[\d.]+,{sum(spans)},{len(spans)},.*{name}", done.stdout, re.M), name, "is not in", done.stdout, done.stderr)
 
 
-# A real training run with all layers, pushed ranges, memory, and a thousand flow arrows.
+# Export a real training run with calls of all layers, pushed ranges, allocations, and more than a thousand flow arrows.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     tracks, events, whole, still_open = check_perfetto(s)
@@ -152,7 +152,7 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    # Arrows must lead from each runtime call to the driver calls inside it.
+    # Flow arrows must lead from each runtime call to the driver calls inside it.
     ends = {b["said"]["call_id"]: e for b, e in whole}
     joined = 0
     for out, into in arrows(whole):
@@ -166,8 +166,8 @@ with Session() as s:
     done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
     check("use --output FILE" in done.stderr, "without --output", done.stderr)
 
-# A range that is open inside a range of another domain, which has ended, has a separate track. Otherwise, the end of the other range would end
-# it in the programs that read the file.
+# If a range is still open, and the range of another domain around it has ended, the open range has a separate track. On the same track,
+# programs that read the file would take the end of the outer range for the end of the open one.
 with Session() as s:
     import_calls(s, s.db, [(7, 7, "nvtxRangePush", 100, 900, 0, {"message": "outer"}), (7, 7, "cuInit", 200, 300, 1, {}),
                            (7, 7, "cuInit", 500, 600, 2, {}), (7, 7, "cuInit", 950, 990, 1, {})])
@@ -181,7 +181,7 @@ with Session() as s:
     equal(sorted(((e["at"] - BASE_US * 1000) / 1000, e["name"], tracks[e["track"]]["name"]) for e in still_open),
           [(400, "nvtxRangePush", ["NVTX ranges"]), (995, "cuInit", [])], "calls that have not returned")
 
-# Ranges of several threads and processes, which overlap without nesting and have all kinds of names.
+# Export ranges of several threads and processes. The ranges overlap without being nested, and have all kinds of names.
 with Session() as s:
     s.start_daemon()
     for what in ("nest", "cross", "domains", "threads"):
@@ -199,7 +199,7 @@ with Session() as s:
               "instants and asynchronous events of chrome")
         equal(sorted(found["X"] | found["b"] | found["i"]), [row for row, in s.rows("SELECT call_id FROM calls ORDER BY 1")], "events of chrome")
 
-# GPU samples: each GPU has a track for each counter.
+# In an export with GPU samples, each GPU has a track for each counter.
 with sampling("--gpu-samples", "100ms") as (s, gpus):
     with HungCall(s, stdout=subprocess.DEVNULL) as hung:
         gpus.write("fail nvmlDeviceGetPowerUsage 1 3", f"process 0 {hung.pid} {GIB} 50 5")

@@ -1,5 +1,5 @@
 """Tests that every `cudatrace export` format contains GPU work, which the simulated CUPTI provides. Each piece of work must appear once,
-with its times in the `gpu_work` view, and be linked to the call that caused it."""
+with the times that the `gpu_work` view shows, and be linked to the call that caused it."""
 import collections
 import json
 import sqlite3
@@ -24,8 +24,8 @@ def export(s, form, *options):
 
 
 def make_work(s):
-    """Runs two programs, which call the driver and the runtime. The runtime's work is caused by driver calls nested in the runtime
-    calls."""
+    """Runs a program that calls the driver and a program that calls the runtime. The runtime's GPU work is caused by driver calls nested in
+    the runtime calls."""
     run(s, WORKLOADS / "gpu_work", "--rounds", 20)
     run(s, WORKLOADS / "runtime_calls")
     equal(s.rows("SELECT kind, depth, count(*) FROM gpu_work JOIN calls USING (call_id) GROUP BY 1, 2"),
@@ -51,7 +51,8 @@ def add_graph(s):
     trace.close()
 
 
-# Pieces of work, each with its call and the outermost call around it. A call outside the exported window is unknown.
+# Selects each piece of work with the call that caused it, and the outermost call around that call. A call outside the exported window
+# counts as unknown.
 PIECES = """
     SELECT gpu_work.kind, CASE gpu_work.kind WHEN 'kernel' THEN kernel WHEN 'graph' THEN 'CUDA graph' WHEN 'set' THEN 'Memset'
                           ELSE 'Memcpy ' || copy_kind END, gpu_start_ns, gpu_end_ns, device, context, stream, gpu_work.bytes, node, graph,
@@ -105,7 +106,7 @@ def check_nsys(s, *options, condition="1"):
     sums = s.rows("SELECT ifnull(copy_kind, 'set'), count(*), sum(duration_ns), sum(bytes) FROM gpu_work "
                   f"WHERE kind IN ('copy', 'set') AND {condition} GROUP BY 1")
     equal(asked.execute(TRANSFERS).fetchall(), sorted((LABELS.get(kind, "memset"), *rest) for kind, *rest in sums), "copies and sets")
-    # Work has the correlation of its outermost call, such as a runtime call.
+    # A piece of work has the correlation ID of the outermost call around it, such as a runtime call.
     wanted = s.rows(f"""
         SELECT kind, gpu_start_ns - {begin_ns}, gpu_end_ns - {begin_ns}, device, context, stream,
                (SELECT outer.call_id FROM calls
@@ -131,7 +132,7 @@ CATEGORIES = {"kernel": "kernel", "copy": "gpu_memcpy", "set": "gpu_memset", "gr
 
 
 def no_overlap(spans, what):
-    """Checks that the pieces of work on each track, given as (begin, end), do not overlap."""
+    """Checks that the pieces of work on each track do not overlap. `spans` maps each track to a list of (begin, end)."""
     for track, pieces_of_track in spans.items():
         pieces_of_track.sort()
         for (_, end), (begin, _) in zip(pieces_of_track, pieces_of_track[1:]):
@@ -232,7 +233,7 @@ with Session() as s:
     other, half_ns = s.rows("SELECT process_id, gpu_end_ns FROM gpu_work ORDER BY gpu_end_ns LIMIT 1 OFFSET 100")[0]
     pid = s.value("SELECT pid FROM processes WHERE process_id = ?", other)
     check_nsys(s, "--pid", pid, condition=f"gpu_work.process_id = {other}").close()
-    # Work whose call is not in the file has no correlation.
+    # Work whose call is not in the file has no correlation ID.
     begin_ns = s.value("SELECT min(started_ns) FROM processes")
     asked = sqlite3.connect(export(s, "nsys", "--layers", "nvtx"))
     equal(asked.execute(f"SELECT count(*), count(correlationId) FROM ({WORK})").fetchone(), (s.value("SELECT count(*) FROM gpu_work"), 0),
@@ -243,14 +244,14 @@ with Session() as s:
           s.value("SELECT count(*) FROM gpu_work WHERE gpu_end_ns >= ?", half_ns), "work in a window")
     asked.close()
 
-# Each device has a name, even if a process has used only a later device.
+# Every device has a name, even if a process has used only its second device.
 with Session() as s:
     import_calls(s, s.db, [(pid, pid, "cuInit", 0, pid, 0, {}) for pid in (7, 8)])
     add_work(s.db, [(7, "kernel", "a", 1, 7, 100, 200, None, None), (8, "kernel", "a", 0, 7, 100, 200, None, None)])
     events = json.loads(export(s, "pytorch").read_text())["traceEvents"]
     equal(sorted((e["pid"], e["args"]["labels"]) for e in events if e["name"] == "process_labels"), [(0, "GPU 0"), (1, "GPU 1")], "names of devices")
 
-# Without recorded work, the tables exist and are empty.
+# If no GPU work was recorded, the tables for it exist and are empty.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)

@@ -72,14 +72,14 @@ with Session() as s:
     s.run(CUDATRACE, "import", "--db", s.db, file, preload=False)
     views(s, s.db)
 
-    # An export contains the events' fields, and importing it gives the same trace again.
+    # An export contains the events' fields, and importing the exported file results in the same trace again.
     again, exported = s.dir / "again.db", s.dir / "again.jsonl"
     s.cudatrace("export", "--db", s.db, "--format", "jsonl", "--output", exported)
     check('"fields":{"driver":"vgem","timeline":"unbound","context":7,"seqno":1}' in exported.read_text(), "the fields in", exported.read_text())
     s.run(CUDATRACE, "import", "--db", again, exported, preload=False)
     views(s, again)
 
-    # The events have no views of their own.
+    # Unlike the events of hooks, fence events have no view named after the event.
     check(json.loads(s.cudatrace("sql", "--db", s.db, "--format", "json", "SELECT count(*) AS errors FROM hook_xid").stdout) == [{"errors": 1}],
           "the view of a hook")
     failed = s.cudatrace("sql", "--db", s.db, "SELECT * FROM hook_fence_init", status=None)
@@ -102,7 +102,7 @@ with Session() as s:
         with contextlib.closing(sqlite3.connect(path)) as trace:
             trace.executescript(f"DELETE FROM call WHERE end_ns {gone} {until_ns}; DELETE FROM hook_call WHERE call_id {gone} {until_ns}")
     at = f"/ 1000 - {CLOCK_US}"
-    # The call around the event in the first file returned in the second one.
+    # The call around the fence at 200 us is unknown, because the fence is in the first file, but the call returned in the second one.
     equal(sql(s, f"SELECT call_id {at}, driver, context, seqno, is_emitted, signaled_ns {at}, duration_ns / 1000, inside FROM fences ORDER BY call_id"),
           [list(fence[:7]) + [None if fence[0] == 200 else fence[7]] for fence in FENCES], "the fences in two files")
     equal(sql(s, f"SELECT call_id {at}, context, seqno, duration_ns / 1000, fence_id {at}, inside FROM fence_waits ORDER BY call_id"),

@@ -1,4 +1,4 @@
-"""Traces a third-party program: Debian's ffmpeg uploads frames to the (simulated) device and downloads them."""
+"""Traces a third-party program: Debian's ffmpeg, which uploads frames to the (simulated) device and downloads them again."""
 from cudatrace_test import Session, check, equal, needs
 
 needs("ffmpeg")

@@ -1,6 +1,7 @@
-"""Tests a ring that is too small while the daemon is stopped. Low-priority calls are dropped before the ring is full, and are counted as
-skipped. Calls that do not fit into the rest of the ring are counted as lost. The counts of skipped and lost calls are exact, by function
-and by thread. The reserve for important calls grows with their share of the ring, and with the number of lost important calls."""
+"""Stops the daemon while a program makes more calls than its ring can hold. Checks that low-priority calls are dropped before the ring is
+full, and are counted as skipped. Important calls that do not fit into the rest of the ring are counted as lost. The counts of skipped and
+lost calls are exact, by function and by thread. The reserve for important calls grows with their share of the ring, and with the number of
+lost important calls."""
 import os
 import signal
 import subprocess
@@ -16,8 +17,7 @@ def stop(s):
 
 
 def run_pressed(s, steps, *, stops_first):
-    """Runs the program while the daemon is stopped: before the program's first call, or after that call, once the daemon has read the
-    ring."""
+    """Runs the program, and stops the daemon either before the program's first call, or after this call and a flush."""
     if stops_first:
         stop(s)
     program = s.start(WORKLOADS / "pressed", "--steps", steps, "--plain", PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -58,8 +58,8 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short low-priority calls" in report, "the report", report)
 
-# Each time the daemon is stopped, the program makes enough calls to fill eight rings. The important calls alone nearly fill one ring. In
-# the first round, some important calls are lost.
+# In each round, the daemon is stopped while the program makes enough calls to fill eight rings. The important calls alone nearly fill one
+# ring. Only in the first round are some important calls lost.
 TIMES, MANY, PLAIN_OF_MANY, RING_SLOTS = 6, 115, 250, 4096
 with Session() as s:
     s.start_daemon("--ring", "64K")
@@ -86,7 +86,7 @@ with Session() as s:
     equal(lost[1:], [lost[0]] * (TIMES - 1), "calls that say more, lost by then")
     s.check_truth()
 
-# A thread that makes no important calls can use three quarters of its ring for other calls.
+# A thread that makes only low-priority calls can use three quarters of its ring for them.
 with Session() as s:
     s.start_daemon("--ring", "64K")
     stop(s)

@@ -1,4 +1,5 @@
-"""Tests a full /dev/shm. The program continues at its normal speed with correct results, and every call is stored or counted as lost."""
+"""Tests that if /dev/shm is full, the program continues at its normal speed with correct results, and every call is stored or counted as
+lost."""
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from cudatrace_test import Session, WORKLOADS, check, mount_namespace, needs
 
 INSIDE = "CUDATRACE_TEST_FULL_SHM"
 if INSIDE not in os.environ:
-    # Mount a small, private /dev/shm in a mount namespace.
+    # Mount a small /dev/shm in a private mount namespace.
     needs("mount namespaces")
     mount = 'mount -t tmpfs -o size=2560k none /dev/shm && exec "$0" "$@"'
     done = subprocess.run([*mount_namespace(), "sh", "-c", mount, sys.executable, __file__], env=dict(os.environ, **{INSIDE: "1"}))

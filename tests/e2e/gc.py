@@ -1,5 +1,6 @@
-"""Tests that `cudatrace gc` removes only the files of killed daemons and their programs. It keeps files that a daemon serves or a process
-may be using, files with records that are not yet stored, and files that merely resemble a session's."""
+"""Tests that `cudatrace gc` removes only the files of killed daemons and their programs. It must keep files of a session that a daemon
+serves, files that a process may be using, files with records that are not yet stored, and files whose names merely resemble the names of a
+session's files."""
 import contextlib
 import fcntl
 import os
@@ -17,7 +18,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from fault_test import promise  # noqa: E402: next to the table of promises
 
 SHM = pathlib.Path("/dev/shm")
-# Offsets in struct ct_segment (proto/segment.h).
+# Offsets of members in struct ct_segment (proto/segment.h).
 VERSION, RING_BYTES, PID, PROCESS_START, HELD, PID_NAMESPACE = 8, 40, 48, 56, 76, 80
 OLD = (0, 0)
 GONE_PID = 2 ** 22 - 1  # above every pid_max
@@ -29,14 +30,14 @@ def names(s):
 
 
 def told(text):
-    """Parses gc's output into {name: (word, why)}."""
+    """Parses gc's output into {file name: (verdict, reason)}."""
     lines = re.findall(r"^(kept|removed|would remove) +(cudatrace\.\S+), [^:]+: (.*)$", text, re.M)
     equal(len(lines), text.count("\n") - 1, "lines in " + text)
     return {name: (word, why) for word, name, why in lines}
 
 
 def gc(s, *options):
-    """Runs gc, and returns for each file whether gc removed it, and why. This must agree with --dry-run."""
+    """Runs gc, and returns {file name: (verdict, reason)}. Checks that `gc --dry-run` announces the same verdicts."""
     before = names(s)
     dry = told(s.cudatrace("gc", "--dry-run", *options).stdout)
     equal(names(s), before, "after --dry-run")
@@ -76,7 +77,7 @@ def kill_daemon(s):
 
 
 def program(s, hold, *options):
-    """Starts a program that makes its calls and then waits."""
+    """Starts a program that makes its calls and then waits until it is killed."""
     held = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold, *options, stdout=subprocess.PIPE)
     check(b" ok\n" in held.stdout.readline(), "the program's calls")
     held.stdout.close()
@@ -101,7 +102,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
             says(did, name, "kept", f"daemon {s.daemon.pid} serves")
     s.flush()
 
-    # Kill the daemon, but not the program. Of the session's files, only the socket is now useless.
+    # Kill the daemon, but not the program. After that, the socket is the only useless file of the session.
     kill_daemon(s)
     for options in ((), ("--force",)):
         did = gc(s, *options)
@@ -111,7 +112,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     s.start_daemon()  # continues with the files that were kept
     s.flush()
     equal(s.value("SELECT state FROM processes"), "running", "the program after a new daemon")
-    # In another pid namespace, the pid refers to a different process or to none.
+    # In another pid namespace, the segment's pid refers to a different process or to none.
     mine = os.stat("/proc/self/ns/pid").st_ino
     kill_daemon(s)
     name = segment(s, held.pid)
@@ -119,8 +120,8 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     if can("pid namespaces", "gc from another pid namespace"):
         from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
         says(told(from_inside.stdout), name, "kept", f"process {held.pid} of another pid namespace runs")
-    # The program's lock proves that the program is running, whatever its pid means in this namespace. Without a lock, gc must rely on the
-    # pid.
+    # The program's lock on the segment proves that the program is running, no matter which process has its pid in this namespace. If the
+    # program has taken no lock, gc must rely on the pid.
     pid, start = struct.unpack("i4xQ", (SHM / name).read_bytes()[PID:PID + 16])
     patch(name, PROCESS_START, "Q", start + 1)
     says(gc(s, "--force"), name, "kept", f"process {pid} runs")
@@ -143,18 +144,18 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
         says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)
     patch(name, HELD, "I", 1)
-    # A file from another version is left for that version's gc to remove.
+    # A file that belongs to another version of cudatrace is left for that version's gc.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
     says(gc(s, "--force"), name, "kept", "belongs to another version")
     patch(name, VERSION, "I", version)
-    # The program has exited, and all its records are stored.
+    # The program has exited, and all its records are stored, so gc removes its segment.
     did = gc(s)
     says(did, name, "removed", f"process {held.pid} is gone")
     says(did, control(s), "removed", "no daemon serves")
     equal(names(s), [], "what is left")
 
-    # Records that have not been stored are kept for the next daemon. With --force they are removed.
+    # A segment with records that have not been stored is kept for the next daemon. With --force, gc removes it.
     for forced in (False, True):
         s.start_daemon()
         stored = s.value("SELECT count(*) FROM calls")
@@ -203,7 +204,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     for name in names(s):
         (SHM / name).unlink()
 
-    # Test foreign files whose names resemble the session's.
+    # Test files that do not belong to the session, but have names that resemble the names of its files.
     strangers = [f"cudatrace.{uid}.{s.name}{rest}" for rest in
                  (".sock2", ".sock.1", ".12", ".12.", ".12.1g", ".12.1a.2", ".-1.1a", ".012.1a", "..sock", ".x.1a", ".99999999999.1a",
                   ".12.1A", "+", "\n.12.1a", " .sock")]
@@ -237,8 +238,8 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     end(held)
     says(gc(s), name, "removed", "damaged")
 
-# After a process's first thread has exited, it is a zombie, but the process lives on in its other threads. Test such a process with and
-# without a lock.
+# If the first thread of a process exits before the others, the process looks like a zombie, but lives on in its other threads. Test such a
+# process with and without a lock.
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
     held = program(s, hold, "--first-ends", 1)
@@ -255,7 +256,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     gc(s)
     equal(names(s), [], "what is left")
 
-# The system session's segments belong to many users, and its control segment is kept as long as there are any segments.
+# The segments of the system-wide session belong to many users, and its control segment is kept as long as any of them exists.
 if can("several users", "gc of the session of all users"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon("--system")
@@ -289,8 +290,8 @@ if can("several users", "gc of the session of all users"):
         equal({word for word, _ in did.values()}, {"removed"}, did)
         equal(names(s), [], "what is left")
 
-# A tool holds a POSIX lock, for which the kernel reports the owning process. The hook does not mistake the tool's lock for a daemon's,
-# and a daemon waits until the lock is released.
+# A tool can hold a POSIX lock on the control segment, and the kernel then reports the tool's pid as the lock's owner. The hook does not
+# mistake the tool's lock for a daemon's, and a daemon waits until the tool releases its lock.
 with Session() as s:
     s.start_daemon()
     kill_daemon(s)
@@ -317,8 +318,8 @@ with Session() as s:
     s.wait_until_served()
     s.stop_daemon()
 
-# A daemon that starts while gc is running serves its session and keeps its sockets, whether it begins to serve before or after gc
-# finishes.
+# A daemon that starts while gc is running serves its session, and its sockets are not removed, whether it begins to serve before or after
+# gc finishes.
 with Session() as s:
     for _ in range(12):
         s.start_daemon()

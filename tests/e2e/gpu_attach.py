@@ -1,5 +1,5 @@
-"""Tests `cudatrace set --gpu` in a process that `cudatrace attach` has visited. In such a process, the hook is an unnamed file, and gets
-the path of libcudatrace-gpu.so from the command."""
+"""Tests `cudatrace set --gpu` in a process that `cudatrace attach` has visited. In such a process, the hook was loaded from an unnamed
+file, and learns the path of libcudatrace-gpu.so from the command."""
 from attach_test import Attach
 from cudatrace_test import Session, equal, wait_for
 from gpu_programs import Program, request
@@ -24,7 +24,7 @@ with Session() as s:
     program.end()
     s.flush_until("the end of the process", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     equal(s.rows("SELECT bytes, count(*) FROM gpu_work WHERE kind = 'set' AND bytes < 300 GROUP BY 1"), [(201, 5)], "sets of the first recording")
-    # CUPTI may return the work of the second recording only after the hook has left.
+    # CUPTI may not return the second recording's work until the hook has left the process.
     returned, pending = s.value("SELECT count(*) FROM gpu_work"), s.value("SELECT count(*) FROM gpu_pending")
     equal(returned + pending, 2 * 5 * 7, "work that was recorded, or is known to be missing")
     equal(s.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'cupti'"), pending, "work that is counted as missing")

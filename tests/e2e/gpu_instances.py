@@ -1,5 +1,6 @@
-"""Tests samples of a divided GPU (MIG) with a simulated NVML. Each instance has a row with its memory and the activity of its SMs, and processes
-use instances. Instances that are created later appear, and instances that are destroyed disappear. A failure is logged once."""
+"""Tests samples of a GPU that is divided into instances (MIG), with a simulated NVML. Each instance has a row with its memory and the
+activity of its SMs, and each process is listed with the instance that it uses. Instances that are created later appear, and instances that
+are destroyed disappear. A failure is logged once."""
 import json
 
 from cudatrace_test import CUDATRACE, HungCall, Session, check, equal, wait_for
@@ -15,13 +16,13 @@ def instances(s):
 
 
 def check_instances():
-    """Instances have rows in `gpus`, `gpu_samples` and `gpu_processes`, in the report and in a recording."""
+    """Checks that instances have rows in `gpus`, `gpu_samples` and `gpu_processes`, in the report, and in the replay of a recording."""
     with Session() as s:
         gpus = Gpus(s)
         s.start_daemon("--gpu-samples", "100ms", "--record", s.dir / "recording", "--log-level", "info", env=gpus.env)
         gpus.write(FIRST, SECOND)
         with HungCall(s) as hung, HungCall(s) as other:
-            # Processes of the whole GPU would be listed without instances.
+            # The last `process` line assigns a process to the whole GPU. The daemon must ignore it, because the GPU is divided.
             gpus.write(FIRST, SECOND, f"process 100 {hung.pid} {3 * GIB} 0 0", f"process 300 {other.pid} {GIB} 0 0", f"process 300 1 {GIB} 0 0",
                        f"process 0 {hung.pid} {7 * GIB} 50 5")
             s.flush_until("metrics of instances", lambda: s.value("SELECT count(DISTINCT gpu_id) FROM gpu_samples WHERE sm_busy_percent < 50") == 2)
@@ -41,7 +42,7 @@ def check_instances():
               [("GPU-00000000", 10 * GIB, 80.0625, 30.75, None, 350000), ("MIG-aaaa", 10 * GIB // 4, 40.0313, 15.375, None, None),
                ("MIG-bbbb", 10 * GIB, 40.0313, 15.375, None, None)], "values")
         used = [("0/1/0", "MIG-aaaa", hung.pid, 1, 3 * GIB), ("0/5/1", "MIG-bbbb", 1, 0, GIB), ("0/5/1", "MIG-bbbb", other.pid, 1, GIB)]
-        # The script has both processes until its end, so a sample may list a process that has ended.
+        # The file with the GPUs' state lists both processes until the end, so a later sample may list a process that has already exited.
         equal(s.rows("SELECT gpu, uuid, pid, process_id IS NOT NULL, peak_bytes FROM process_gpus WHERE process_id IS NOT NULL OR pid = 1 "
                      "ORDER BY gpu, pid"), used, "the processes of each instance")
         equal(s.rows("SELECT DISTINCT pci_address, process_id = (SELECT process_id FROM processes WHERE processes.pid = process_gpus.pid), "
@@ -59,7 +60,8 @@ def check_instances():
 
 
 def check_changes():
-    """Instances are listed again while processes are traced. The others keep their values."""
+    """Checks that the daemon notices new and destroyed instances while processes are traced. The values of the other instances do not
+    change."""
     with sampling("--gpu-samples", "100ms") as (s, gpus):
         gpus.write(FIRST)
         with HungCall(s) as hung:
@@ -77,7 +79,7 @@ def check_changes():
 
 
 def check_failures():
-    """If instances cannot be listed, the whole GPU is still sampled."""
+    """Checks that the whole GPU is still sampled if its instances cannot be listed."""
     for failure, library, line in (
             ("fail nvmlDeviceGetMaxMigDeviceCount 0 999", "libsimnvml.so", "warning: GPU 0 (Simulated GPU A): cannot read the instances: Unknown Error (error 999)"),
             ("fail nvmlDeviceGetMigDeviceHandleByIndex 100 999", "libsimnvml.so", "warning: GPU 0 (Simulated GPU A): cannot read the instances: Unknown Error"),

@@ -1,5 +1,5 @@
-"""Tests that the work of processes with different CUDA_VISIBLE_DEVICES belongs to the right GPU. Each process calls its only device 0. The
-simulated driver derives the GPU's UUID and PCI address from the first number in the variable."""
+"""Tests that the work of processes with different values of CUDA_VISIBLE_DEVICES is assigned to the right GPU. Each process uses only its
+device 0. The simulated driver derives the GPU's UUID and PCI address from the first number in the variable."""
 import json
 import os
 import signal
@@ -29,8 +29,8 @@ def start(s, *masks, **more):
 
 
 def masks():
-    """Processes on the same GPU have the same device, and others have different ones, in the views and in the report. A replay has the same
-    rows."""
+    """Checks that processes have the same device in the views and in the report if and only if they use the same GPU. The replay of a
+    recording must have the same rows."""
     with Session() as s:
         recording, again = s.dir / "recording", s.dir / "again.db"
         s.start_daemon("--gpu-samples", "off", "--record", recording)
@@ -58,8 +58,8 @@ def masks():
 
 
 def sampled():
-    """A GPU that was sampled before it did work keeps its index in NVML. An instance of a divided GPU has its own UUID, and the device of its
-    GPU."""
+    """Checks that a GPU that was sampled before it did any work keeps the number that it has in NVML. An instance of a divided GPU has its
+    own UUID, but the device number of the whole GPU."""
     with Session() as s:
         folder = s.dir / "driver"
         folder.mkdir()
@@ -78,7 +78,7 @@ def sampled():
 
 
 def next_file():
-    """A process's device stays known in the trace's next file."""
+    """Checks that a process's device is still known in the next file of the trace."""
     with Session() as s:
         s.start_daemon("--gpu-samples", "off")
         programs = start(s, "2", "4")
@@ -97,7 +97,7 @@ def next_file():
 
 
 def unknown():
-    """If the driver does not identify a device, each process's device counts as another one."""
+    """Checks that if the driver does not identify the devices, the devices of different processes count as different GPUs."""
     with Session() as s:
         s.start_daemon("--gpu-samples", "off")
         for program in start(s, "0", "0", SIMCUDA_ADDRESS="unknown"):

@@ -1,5 +1,5 @@
-"""Tests the `gpu_pending` view, its columns in `cudatrace top`, and the losses counted for GPU work that CUPTI had not returned when its
-process ended. Kernels on the first stream take an hour, and memory sets on the second stream take no time."""
+"""Tests the `gpu_pending` view, the columns of `cudatrace top` that are derived from it, and the losses counted for GPU work that CUPTI had
+not returned when its process ended. Kernels on the first stream take an hour, and memory sets on the second stream take no time."""
 import contextlib
 import json
 import shutil
@@ -23,7 +23,8 @@ def losses(s):
 
 
 def hung_and_killed():
-    """A hung process's first kernel is found while other streams make progress. Once the process has been killed, the count is exact."""
+    """Checks that the view finds the kernel that a process hangs in, even while other streams make progress. Once the process has been
+    killed, the number of losses must be exact."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=HOUR_NS)
@@ -47,7 +48,8 @@ def hung_and_killed():
 
 
 def nothing_returned():
-    """If CUPTI has returned none of a recording's work, all of it is lost. Work from an earlier recording does not count."""
+    """Checks that if CUPTI returns none of a recording's work, all of this work is counted as lost, and that nothing is lost if CUPTI has
+    returned everything."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, SIMCUDA_LAUNCH_NS=1000)
@@ -70,7 +72,7 @@ def nothing_returned():
 
 
 def captured():
-    """Launches captured into a graph cause no work of their own, and are not pending."""
+    """Checks that launches captured into a graph, which cause no work by themselves, are not pending."""
     with Session() as s:
         s.start_daemon()
         s.run(WORKLOADS / "graph", "--launches", 7, "--replays", 5,
@@ -82,7 +84,7 @@ def captured():
 
 
 def selected():
-    """Calls whose work was returned are not pending, even if later calls in the same streams were not recorded."""
+    """Checks that calls whose work has been returned are not pending, even if later calls in the same streams were not recorded."""
     for selection, calls in ({"CUDATRACE_SAMPLE": "7"}, 10 * 35 / 7), ({"CUDATRACE_CALLS": "cuLaunch*"}, 10):
         with Session() as s:
             s.start_daemon()
@@ -97,7 +99,7 @@ def selected():
 
 
 def without_work():
-    """A call whose name merely looks like a memory set causes no work, and has no correlation."""
+    """Checks that a call whose name merely resembles a memory set has no correlation ID, because it causes no GPU work."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, SIMCUDA_LAUNCH_NS=1000, CUDATRACE_GPU="kernels")
@@ -110,8 +112,8 @@ def without_work():
 
 
 def default_streams():
-    """The default streams of two contexts have the same names, 0 and 1. A call that is earlier than the last returned work of one context is
-    pending if its own work has not been returned."""
+    """Calls name the default stream of every context 0 or 1, so such a call may belong to any context. Checks that it is pending until its
+    own work has been returned, even if later work of a context has been returned."""
     with Session() as s:
         import_calls(s, s.db, [(7, 7, "cuLaunchKernel", at, at + 2, 0, {"kernel": "a", "grid_x": at, "stream": at // 10 % 2}) for at in range(10, 70, 10)])
         add_work(s.db, [(7, "kernel", "a", 0, 7, at, at + 5, None, at + 2) for at in (10, 40, 50)])
@@ -127,7 +129,7 @@ def default_streams():
 
 
 def two_files():
-    """A call in an earlier file of the trace is pending until its work is returned in a later file."""
+    """Checks that a call in an earlier file of the trace is pending until CUPTI returns its work in a later file."""
     with Session() as s:
         streams = {1: 16, 2: 32, 3: 16, 10: 32}  # by the number of the launch
         import_calls(s, s.db, [(7, 7, "cuLaunchKernel", 10 * number, 10 * number + 2, 0, {"kernel": "a", "grid_x": number, "stream": stream})
@@ -149,8 +151,8 @@ def two_files():
 
 
 def begun():
-    """Work is pending since its call began, or since the last returned work of its stream ended. `top` uses the last time of the trace if no
-    daemon writes it."""
+    """Checks since when work is pending: since its call began, or since the end of its stream's last returned work. If no daemon writes the
+    trace, `top` takes the trace's last time for the current time."""
     with Session() as s:
         launches = [(7, 7, "cuLaunchKernel", at, at + 2, 0, {"kernel": "a", "grid_x": 1}) for at in (10, 20, 30)]
         import_calls(s, s.db, [*launches, (8, 8, "cuLaunchKernel", 1000014, 1000015, 0, {"kernel": "b", "grid_x": 1}), (9, 9, "cuInit", 0, 5000040, 0, {})])
@@ -171,7 +173,8 @@ def top(s, *where):
 
 
 def shown_by_top():
-    """`top` shows the kernel that a GPU has not finished for two seconds, and its name stays on the screen until the process ends."""
+    """Checks that `top` shows a kernel that the GPU has not finished for two seconds, and that the kernel's name stays on the screen until
+    the process ends."""
     with Session() as s:
         s.start_daemon()
         hung = Program(s, "hung", rounds=0, SIMCUDA_LAUNCH_NS=HOUR_NS, CUDATRACE_GPU="kernels")

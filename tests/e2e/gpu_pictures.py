@@ -1,5 +1,5 @@
-"""Tests that `cudatrace timeline` and `html` draw GPU work at the right times, with a row for each stream. In a browser, the page describes
-the piece of work at a given position. CUDATRACE_PICTURES names a folder for a screenshot."""
+"""Tests that `cudatrace timeline` and `html` draw GPU work at the right times, with a row for each stream. In a browser, the page must
+describe the piece of work at a given position. If CUDATRACE_PICTURES names a folder, saves a screenshot there."""
 import base64
 import json
 import os
@@ -28,7 +28,7 @@ def add_work(s):
     with sqlite3.connect(s.db) as trace:
         process, begin_ns = trace.execute("SELECT process_id, started_ns FROM process").fetchone()
         unit_ns = 1000000
-        # The process lives for exactly one millisecond per column.
+        # Set the end of the process so that each column covers exactly one millisecond.
         trace.execute("UPDATE process SET ended_ns = started_ns + ?", (COLUMNS * unit_ns,))
         for number, (device, stream, kind, first, length) in enumerate(WORK, 1):
             name_device(trace, process, device)
@@ -63,7 +63,7 @@ def check_page(s, unit_ns):
         if trace["threads"][thread]["is_stream"]:
             equal((layer, category, calls), ("gpu", trace["names"][name], 1), "the site of work")
             seen.append((trace["threads"][thread]["name"], lane, category, trace["names"][label], start, duration))
-    # GPU 2's kernel overlaps the graph, so it is in the second lane.
+    # The kernel on GPU 2 overlaps the graph, so it is drawn in the second lane.
     labels = {"kernel": "(unknown)", "DtoH": "DtoH"}
     equal(sorted(seen), sorted((f"GPU {device}, stream {stream}", int((device, kind) == (2, "kernel")), kind.replace("DtoH", "copy"),
                                 labels.get(kind, ""), first * unit_ns, length * unit_ns) for device, stream, kind, first, length in WORK),
@@ -73,8 +73,8 @@ def check_page(s, unit_ns):
 
 
 def add_samples(s, begin_ns, unit_ns):
-    """Adds samples of the two GPUs that did work, three at almost the same time for each column. The second GPU does not report its power, and
-    the first one has no metrics of its SMs."""
+    """For each column, adds three samples at almost the same time for each of the two GPUs that did work. The first GPU has no metrics of
+    its SMs, and the second GPU does not report its power."""
     with sqlite3.connect(s.db) as trace:
         for gpu_id in (1, 2):
             trace.execute("UPDATE gpu SET name = 'Simulated GPU', place = ? WHERE gpu_id = ?", (gpu_id - 1, gpu_id))
@@ -88,7 +88,7 @@ def add_samples(s, begin_ns, unit_ns):
 
 
 def check_gpus(s, begin_ns, unit_ns):
-    """The points of a time that the page cannot distinguish are one, with the mean of the values."""
+    """Checks that samples whose times are indistinguishable on the page are combined into one point, which has the mean of their values."""
     counters = ["busy (%)", "memory used (bytes)", "power (W)", "SMs busy (%)", "memory traffic (%)"]
     equal(page_of(s)[1]["gpus"],
           [{"name": f"GPU {gpu}: Simulated GPU", "counters": counters,

@@ -1,4 +1,4 @@
-"""Programs that make GPU work on command, for the tests of `cudatrace set --gpu`."""
+"""Programs that do GPU work on command, for the tests of `cudatrace set --gpu`."""
 import subprocess
 
 from cudatrace_test import BUILD, CUDATRACE, DRIVER_PATH, WORKLOADS, equal, wait_for
@@ -7,7 +7,7 @@ SIMCUPTI = BUILD / "tests/simcupti/13"
 
 
 class Program:
-    """A program that obeys commands. Before the first command, it makes some rounds of calls, with memory sets of 512 bytes."""
+    """A program that obeys commands. Before the first command, it makes `rounds` rounds of calls, whose memory sets have 512 bytes."""
 
     def __init__(self, s, name="program", cupti=SIMCUPTI, rounds=5, preload=True, **env):
         self.log = s.dir / f"{name}.log"
@@ -40,7 +40,7 @@ class Program:
 
 
 def request(s, programs, *options):
-    """Returns the sentence that `set --gpu` prints. Until it has been printed, the programs make calls."""
+    """Runs `cudatrace set --gpu`, and lets the programs make calls until it exits. Returns its output."""
     command = [str(word) for word in (CUDATRACE, "set", "--session", s.name, "--gpu", *options)]
     setting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for("the answer", lambda: ([program.do("call") for program in programs], setting.poll() is not None)[1])

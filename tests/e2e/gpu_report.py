@@ -1,5 +1,5 @@
-"""Tests the views and report sections about GPU work on traces with exact times. One trace consists of a single file, and another of two
-files."""
+"""Tests the views and the report sections about GPU work, using traces with exact times. Some traces consist of a single file, and some of
+two files."""
 import contextlib
 import json
 import shutil
@@ -70,7 +70,7 @@ with Session() as s:
           ["(the next work was queued)", "(outside of the driver)", "cuMemcpyHtoD_v2", "cuStreamSynchronize", "cuLaunchKernel"], "gaps in a window")
     equal(report(s, "--pid", 9, "idle")["idle"], [], "gaps of a process without work")
 
-    # A gap between the work in two files is a gap in the trace.
+    # A gap between the last work in one file and the first work in the next file is also in the trace.
     shutil.copy(s.db, s.dir / "trace.2.db")
     for path, gone in ((s.db, ">"), (s.dir / "trace.2.db", "<=")):
         until_ns = (25000 + BASE_US) * 1000
@@ -82,7 +82,8 @@ with Session() as s:
 
 # ---- launches and their work: queues, and ranges ----
 
-# The ranges enclose their thread's launches. The call that ends at 600 launches a graph with two pieces of work.
+# Each range contains the launches that its own thread made within its time. The call that ends at 600 launches a graph, which consists of
+# two pieces of work.
 RANGE = "nvtxRangePush"
 LAUNCHES = [(7, 7, "cuInit", 0, 5, 0, {}), *((7, 7, "cuLaunchKernel", end - 10, end, 2, LAUNCH) for end in (100, 200, 300, 400, 600)),
             (7, 7, RANGE, 50, 250, 1, {"message": "forward"}), (7, 7, RANGE, 260, 450, 1, {"message": "backward"}),
@@ -120,7 +121,7 @@ with Session() as s:
 
 with Session() as s:
     import_calls(s, s.db, [(7, 7, "cuInit", 0, 5, 0, {}), (9, 9, "cuInit", 0, 6, 0, {})])
-    # The first process has overlapping work, and work that begins as other work ends.
+    # The first process has pieces of work that overlap, and a piece that begins exactly when another one ends.
     add_work(s.db, [(pid, "kernel", "a", device, stream, begin, end, None, None) for pid, device, stream, begin, end in
                     ((7, 0, 7, 0, 100), (7, 0, 8, 50, 150), (7, 0, 7, 150, 200), (9, 0, 7, 120, 320), (7, 0, 7, 300, 400), (9, 1, 7, 0, 10))])
     equal(sql(s, f"SELECT device, pid, from_ns / 1000 - {BASE_US}, to_ns / 1000 - {BASE_US}, duration_ns / 1000, alone_ns / 1000 "
@@ -132,7 +133,7 @@ with Session() as s:
     equal(report(s, "--pid", 9, "shares")["shares"], rows[1:], "shares of a process")
 
 
-# ---- two recordings of a process, an hour apart. Another process works on the device 1 all the time ----
+# ---- two recordings of a process, an hour apart, while another process works on device 1 all the time ----
 
 HOUR_US = 3600 * 10 ** 6
 # (pid, recording, device, begin in us, end in us)

@@ -45,7 +45,7 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work")
     s.check_truth()
 
-# Tools that would fail during a recording, although they have not subscribed to CUPTI.
+# If a program runs under a tool that would fail during a recording, nothing is recorded, even if the tool has not subscribed to CUPTI yet.
 for tool in ("CUDA_INJECTION64_PATH", "LD_PRELOAD"):
     with Session() as s:
         library = shutil.copy(BUILD / "tests/simnvml/libsimnvml.so", s.dir / "libsanitizer-collection.so")
@@ -58,7 +58,8 @@ with Session() as s:
     equal(run(s), "", "messages without --gpu")
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work without --gpu")
 
-# Whole graphs on request, or their nodes and a message if CUPTI is too old. The recording begins at the first call, even if that is not recorded.
+# On request, graphs are recorded as a whole. If CUPTI is too old for that, their nodes are recorded, and the command prints a message. The
+# recording begins at the first call, even if the first call itself is not recorded.
 GRAPHS = {"command": (WORKLOADS / "graph", "--launches", 6, "--replays", 4), "output": "graph: captured=6 replays=4 ok\n"}
 NODES = "cudatrace: run: the nodes of graphs were recorded: whole graphs need the CUPTI of CUDA 11.7, driver 515, and a recording from the first " \
     "driver call on\n"

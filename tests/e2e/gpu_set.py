@@ -1,6 +1,6 @@
-"""Tests `cudatrace set --gpu`. Programs record GPU work from the request to its end, and not before or after. They do their work on
-command, so that each piece of work is clearly inside or outside a recording. Memory sets have different sizes, which identify the work in
-the views."""
+"""Tests `cudatrace set --gpu`. Programs must record GPU work exactly from the request to its end. They do their work on command, so that
+each piece of work is clearly inside or outside a recording. The memory sets have different sizes, which identify each piece of work in the
+views."""
 import os
 import socket
 
@@ -12,7 +12,8 @@ FAR = "1h"  # longer than any test
 
 
 def check_work(s, wanted):
-    """Checks that each process, given by its pid, has exactly the work with these sizes, and that all work has a call."""
+    """Checks that the trace contains exactly the work with the given sizes for each process, identified by its pid, and that each piece of
+    work has a call."""
     s.flush_until("work", lambda: s.value("SELECT count(*) FROM gpu_work") >= sum(len(sizes) for sizes in wanted.values()) * ROUNDS * PER_ROUND)
     equal(s.rows("SELECT pid, count(*) FROM gpu_work JOIN processes USING (process_id) GROUP BY pid ORDER BY pid"),
           sorted((pid, len(sizes) * ROUNDS * PER_ROUND) for pid, sizes in wanted.items() if sizes), "the rows of work by process")
@@ -22,7 +23,7 @@ def check_work(s, wanted):
 
 
 def four_of_eight():
-    """With --pid, only that process records. New processes do not."""
+    """Checks that with --pid, only the given process records its work, and that processes that start later do not."""
     with Session() as s:
         s.start_daemon()
         programs = [Program(s, f"program{i}") for i in range(8)]
@@ -44,7 +45,7 @@ def four_of_eight():
 
 
 def again_and_again():
-    """A process records as often as requested."""
+    """Checks that a process can record several times, whenever this is requested."""
     times = by_tier(10, 30, 300)
     with Session() as s:
         s.start_daemon()
@@ -61,7 +62,7 @@ def again_and_again():
 
 
 def running_at_the_end():
-    """A recording that is ending waits for a 180 ms kernel, which began before the request to end."""
+    """Checks that the end of a recording waits for a kernel of 180 ms that was launched before the recording was turned off."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=180 * 10 ** 6)
@@ -74,8 +75,8 @@ def running_at_the_end():
 
 
 def by_themselves():
-    """A recording ends on time, even if the program makes no call. Another request replaces the end time. A process that starts in the
-    meantime records from its first call until the same end."""
+    """Checks that a recording ends on time, even if the program makes no call. Another request replaces the end time. A process that starts
+    while the request lasts records from its first call until the request's end."""
     with Session() as s:
         s.start_daemon()
         first = Program(s, "first")
@@ -98,7 +99,8 @@ def by_themselves():
 
 
 def new_process():
-    """A process that starts before the session's request ends records its first call. A later process records nothing."""
+    """Checks that a process that starts before the end of the session's request records work from its first call on, and that a process
+    that starts later records nothing."""
     with Session() as s:
         s.start_daemon()
         equal(request(s, [], "on"), "0 of 0 processes record GPU work", "the answer without processes")
@@ -112,8 +114,8 @@ def new_process():
 
 
 def graphs():
-    """A recording from the process's first call has whole graphs on request. Later recordings have their nodes, because CUPTI crashes if a graph
-    is older than a recording of whole graphs."""
+    """Checks that a recording that begins at the process's first call contains whole graphs on request. Later recordings contain the
+    graphs' nodes instead, because CUPTI crashes if it records whole graphs and a graph is older than the recording."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, rounds=0, CUDATRACE_GPU="graphs")
@@ -152,7 +154,7 @@ def graphs():
 
 
 def second_subscriber():
-    """A program's own use of CUPTI, before, between and after recordings, is never disturbed."""
+    """Checks that recordings never disturb a program that itself uses CUPTI before, between or after them."""
     with Session() as s:
         s.start_daemon()
         program, other = Program(s), Program(s, "other")
@@ -172,8 +174,8 @@ def second_subscriber():
 
 
 def cannot():
-    """If a process cannot record, the answer gives the reason. A process that makes no calls starts recording at its next call, unless the
-    request has ended by then."""
+    """Checks that if a process cannot record its work, the command prints the reason. A process that is making no calls starts to record at
+    its next call, unless the request has ended by then."""
     with Session() as s:
         s.start_daemon()
         program = Program(s, cupti=None)
@@ -196,7 +198,7 @@ def cannot():
 
 
 def ends():
-    """A process that exits delivers all its work. A killed or forking process loses no calls."""
+    """Checks that all work of a process that exits is recorded, and that a process that is killed or forks loses no calls."""
     with Session() as s:
         s.start_daemon()
         exits, killed, forks = (Program(s, name) for name in ("exits", "killed", "forks"))
@@ -216,7 +218,8 @@ def ends():
 
 
 def daemons():
-    """A recording outlives a killed daemon, and obeys the next one. It ends when its session ends."""
+    """Checks that a recording continues if the daemon is killed, and then obeys the next daemon. The recording ends when its session
+    ends."""
     with Session() as s:
         s.start_daemon()
         program = Program(s)

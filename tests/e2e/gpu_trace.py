@@ -1,5 +1,6 @@
-"""Tests the path of GPU work from CUPTI to the views, with a program on the simulated driver and the simulated CUPTI. The views must
-contain each record that the simulated CUPTI delivered, with the call named by its callback. The daemon is killed while the program runs."""
+"""Tests that GPU work gets from CUPTI to the views, with a program that uses the simulated driver and the simulated CUPTI. The views must
+contain each record that the simulated CUPTI has delivered, together with the call that CUPTI's callback named for it. The daemon is killed
+while the program runs."""
 import collections
 import subprocess
 
@@ -9,7 +10,8 @@ ROUNDS = 200
 
 
 def delivered(path):
-    """Returns the number of records by kind, name, bytes, stream and function, and the number of records that CUPTI dropped."""
+    """Reads the log of the simulated CUPTI. Returns the number of records for each combination of kind, name, bytes, stream and function,
+    and the number of dropped records."""
     functions, records, dropped = {}, [], 0
     for line in path.read_text().splitlines():
         word, *rest = line.split()
