@@ -1,5 +1,5 @@
-"""Tests the verdict of `cudatrace report` on traces with GPU work at exact times. A trace without records of work, such as an older
-version's or a trace with only GPU samples, is judged by its host calls."""
+"""Tests the verdict of `cudatrace report` on traces with GPU work at exact times. If a trace has no records of work, because an older
+version wrote it or only GPU samples were taken, the verdict is derived from its host calls."""
 import contextlib
 import json
 import sqlite3
@@ -9,8 +9,8 @@ from exact_trace import add_work, import_calls
 
 LAUNCH, COPY = {"kernel": "a", "grid_x": 1}, {"kind": "HtoD", "bytes": 4096, "async": 0}
 TIMES, PERIOD_US, FIRST_US = 10, 10000, 100000
-# (description, calls in each period, work in each period, more work, bound_by, verdict, seconds by part). A call is (name, begin in us, end
-# in us, details). Work is (kind or direction, device, begin in us, end in us, index of its call).
+# Each row is (description, calls in each period, work in each period, additional work, bound_by, verdict, seconds by part). A call is
+# (name, begin in us, end in us, details). A piece of work is (kind or direction, device, begin in us, end in us, index of its call).
 RUNS = (
     ("kernels", [("cuLaunchKernel", 0, 100, LAUNCH)], [("kernel", 0, 100, 9000, 0)], (), "gpu",
      "The work of the GPU is the bottleneck: the GPU is busy 90.0 % of the 0.099 s from the first work to the last. "
@@ -49,7 +49,7 @@ RUNS = (
 
 
 def make(s, number, calls, work, more):
-    """Makes a trace that repeats the calls and the work in each period. Returns its path."""
+    """Makes a trace that repeats the same calls and work in each period. Returns its path."""
     trace = s.dir / f"{number}.db"
     at = [FIRST_US + n * PERIOD_US for n in range(TIMES)]
     import_calls(s, trace, [(7, 7, "cuInit", 0, 20000, 0, {}), *((7, 7, name, us + begin, us + end, 0, details) for us in at
@@ -71,14 +71,14 @@ with Session() as s:
         equal({row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0}, seconds, what)
         check(abs(sum(row["%_of_run"] for row in rows) - 100) < 0.5, "shares", rows)
 
-    # A window is judged by the work in it, and a process without work by its calls.
+    # The verdict on a window is derived from the GPU work in the window.
     row = bottleneck(s, s.dir / "0.db", "--from", "0.1505", "--to", "0.1601")[0]
     equal((row["bound_by"], row["paragraph"][:97]),
           ("gpu", "The work of the GPU is the bottleneck: the GPU is busy 88.5 % of the 0.010 s from the first work "), "a window")
     text = bottleneck(s, s.dir / "0.db", format="text")
     check("busy 90.0 %" in text and text.count("The work of the GPU") == 1 and "start_other" not in text, text)
 
-    # Between two recordings, the GPU did work that was not recorded. This time does not count as idle.
+    # The GPU may have done work between two recordings, so the time between them does not count as idle.
     trace = make(s, "recordings", RUNS[0][1], RUNS[0][2], ())
     with contextlib.closing(sqlite3.connect(trace)) as db:
         db.executescript("DELETE FROM gpu_run WHERE run_id BETWEEN 4 AND 7; UPDATE correlation SET correlation = correlation + iif(correlation < 4, 1, 2) * 4294967296;"
@@ -90,7 +90,8 @@ with Session() as s:
     equal({row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0},
           {"start_other": 0.1, "kernel": 0.053, "outside": 0.004, "unrecorded": 0.041}, "parts of two recordings")
 
-    # Without records of work, the verdict is about host calls, and a line shows the utilisation reported by the GPUs.
+    # If the trace has no records of GPU work, the verdict is derived from host calls, and another line shows the utilisation reported by
+    # the GPUs.
     trace = make(s, "samples", RUNS[0][1], [], ())
     by_calls = bottleneck(s, trace)
     equal(by_calls[0]["bound_by"], "host", "a run without records of work")
@@ -106,7 +107,7 @@ with Session() as s:
     equal(bottleneck(s, trace, format="text").count(measured), 1, "the line about utilisation")
     check("as the GPUs reported" not in text, "utilisation next to records of work", text)
 
-    # A trace from an older version has neither view.
+    # A trace from an older version has no views for GPU work and samples.
     with contextlib.closing(sqlite3.connect(trace)) as db:
         db.executescript("DROP VIEW gpu_work; DROP VIEW gpu_recordings; DROP VIEW gpu_idle_calls; DROP VIEW gpu_samples; PRAGMA user_version = 11")
     equal(bottleneck(s, trace), by_calls, "a trace of an older version")

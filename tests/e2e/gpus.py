@@ -1,6 +1,6 @@
 """Tests `cudatraced --gpu-samples` with a simulated NVML (tests/simnvml). The daemon samples GPUs only while processes are traced. A value
-that cannot be read is NULL. A library call that does not return delays neither the trace nor the daemon's exit. Samples expire, continue in
-the next file, and are replayed."""
+that cannot be read is NULL. An NVML call that does not return delays neither the trace nor the daemon's exit. Samples expire, continue in
+the trace's next file, and are part of a replay."""
 import contextlib
 import json
 import os
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 
 class Gpus:
-    """The script for a session's simulated library."""
+    """The file that describes the GPUs' state to a session's simulated NVML."""
 
     def __init__(self, session, library="libsimnvml.so"):
         folder, self.path = session.dir / "driver", session.dir / "nvml"
@@ -55,7 +55,7 @@ def await_samples(s, count, of="gpu_samples"):
 
 
 def check_values(has_gpm):
-    """The columns have the values that the library reports. The library is loaded only while a process is traced."""
+    """Checks that the columns have the values that NVML reports, and that NVML is loaded only while a process is traced."""
     with sampling(library="libsimnvml.so" if has_gpm else "libsimnvml-old.so") as (s, gpus):
         s.flush()
         equal((has_library(s), gpus.log()), (False, []), "the library while no process is traced")
@@ -75,7 +75,7 @@ def check_values(has_gpm):
         equal(s.rows(f"SELECT DISTINCT gpu_id, {columns} FROM gpu_samples ORDER BY gpu_id"),
               [(1, 10 * GIB, 350000, None, 1980, 2619, "power cap, hardware thermal slowdown", 0x44, 3, 0),
                (2, GIB, 70000, None, 1880, 2619, "", 1, 3, 0)], "values")
-        # GPM has no values in the first sample.
+        # The first sample has no values from GPM.
         columns = """pcie_sent_kb_per_s, pcie_received_kb_per_s, sm_busy_percent, sm_occupancy_percent, tensor_percent, fp64_percent, fp32_percent,
             fp16_percent, integer_percent, dram_percent"""
         without = (1, 1000, 25000000) + 8 * (None,)
@@ -101,7 +101,8 @@ def check_values(has_gpm):
 
 
 def check_report():
-    """The report shows the mean and the maximum of the samples in its window. With --pid, it shows the GPUs that the process used."""
+    """Checks that the report shows the mean and the maximum of the samples in its window. With --pid, the report must show only the GPUs
+    that the process has used."""
     with sampling("--gpu-samples", "100ms") as (s, gpus):
         with HungCall(s) as hung, HungCall(s) as other:
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
@@ -125,7 +126,8 @@ def check_report():
 
         equal([row["mean_w"] for row in wanted()], [350.0, 70.0], "power")
         equal(rows(), wanted(), "the report")
-        # A sample may be taken between the ends of the two processes.
+        # Samples taken after the process has ended do not count. Such a sample may exist, because the two processes do not end at the same
+        # time.
         lifetime = s.rows("SELECT started_ns, ended_ns FROM processes WHERE pid = ?", hung.pid)[0]
         equal(rows("--pid", str(hung.pid)), wanted("gpu = 0 AND time_ns BETWEEN ? AND ?", *lifetime), "the report of a process")
         equal(rows("--pid", str(other.pid)), [], "the report of a process that used no GPU")
@@ -143,7 +145,7 @@ def check_report():
 
 
 def check_top():
-    """`top` shows the latest sample of each GPU, on the screen, in a table and in JSON."""
+    """Checks that `top` shows the latest sample of each GPU on the screen, in a table and in JSON."""
     with sampling("--gpu-samples", "60s") as (s, _):
         equal(json.loads(s.cudatrace("top", "--once", "--json", "--interval", "0.1").stdout)["gpus"], [], "GPUs without a sample")
         with HungCall(s) as hung, Screen(s, 140, 10) as screen:
@@ -162,7 +164,7 @@ def check_top():
 
 
 def check_failures():
-    """A failing function gives NULL. A lost GPU has no samples. Each failure is logged once."""
+    """Checks that a value is NULL while NVML's function for it fails, and that the failure is logged once."""
     with sampling("--gpu-samples", "100ms") as (s, gpus):
         with HungCall(s) as hung:
             await_samples(s, 2)
@@ -177,8 +179,8 @@ def check_failures():
 
 
 def check_gpm():
-    """Metrics of GPM are read from samples that are far enough apart. A metric that fails is NULL, and an unsupported metric is not read
-    again. If GPM fails, the PCIe traffic is read without it."""
+    """Checks the metrics that GPM computes from two samples. A metric that fails is NULL, and an unsupported metric is not read again. If
+    GPM fails, the PCIe traffic is read without GPM."""
     rows = "SELECT sm_busy_percent, fp64_percent, fp32_percent, pcie_sent_kb_per_s FROM gpu_samples WHERE gpu_id = 1"
     with sampling("--gpu-samples", "100ms") as (s, gpus):
         def await_row(what, wanted):
@@ -236,8 +238,8 @@ def check_no_gpus():
 
 
 def check_blocked(is_released):
-    """Calls are stored while a library function hangs. If the function returns, the daemon takes more samples. If not, the daemon still
-    ends in time."""
+    """Checks that calls are stored while a function of NVML hangs. If the function returns later, the daemon takes more samples. If it
+    never returns, the daemon still exits in time."""
     with sampling("--gpu-samples", "100ms") as (s, gpus), fifo(s.dir, "released") as released:
         gpus.write(f"block nvmlDeviceGetPowerUsage 1 {released}")
         with HungCall(s) as hung:
@@ -259,7 +261,8 @@ def check_blocked(is_released):
 
 
 def check_files():
-    """Samples continue in the trace's next file and under the next daemon, with a single row per GPU. A replay gives the same rows."""
+    """Checks that samples continue in the trace's next file and under the next daemon, and that there is still one row per GPU. A replay
+    must give the same rows."""
     with Session() as s:
         gpus = Gpus(s)
         recording, again = s.dir / "recording", s.dir / "again.db"
@@ -287,13 +290,13 @@ def check_files():
         equal(sql(s, "SELECT count(*), count(DISTINCT gpu_id || ' ' || time_ns) FROM gpu_samples"), [[sum(parts)] * 2], "samples")
         equal(sql(s, "SELECT gpu, name FROM gpus ORDER BY gpu"), [[0, "Simulated GPU A"], [1, "Simulated GPU B"]], "GPUs")
         equal(sql(s, "SELECT count(*) FROM gpu_samples JOIN gpus USING (gpu_id)"), [[sum(parts)]], "samples with their GPUs")
-        # The script still has the first process after its end, in both files.
+        # The file with the GPUs' state still lists the first process after it has ended, so both files have samples of it.
         equal(sql(s, "SELECT pid, gpu, name, process_id IS NULL, first_ns < last_ns FROM process_gpus ORDER BY 4"),
               [[traced_pid, 0, "Simulated GPU A", 0, 1], [traced_pid, 0, "Simulated GPU A", 1, 1]], "GPUs of processes")
 
 
 def check_undone():
-    """If a batch with samples is undone, or the database is locked, the samples wait, and each is then stored once."""
+    """Checks that if a batch that contains samples is rolled back, or the database is locked, each sample is stored exactly once later."""
     with sampling("--gpu-samples", "100ms") as (s, gpus), contextlib.closing(sqlite3.connect(s.db, timeout=60, isolation_level=None)) as other:
         def await_failures(number):
             wait_for("the daemon to fail", lambda: s.log().count("retrying every second") == number)
@@ -301,7 +304,7 @@ def check_undone():
         with HungCall(s) as hung:
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
             await_samples(s, 1, "gpu_processes")
-            # With this setting, renaming the table leaves the view unchanged.
+            # With this setting, SQLite does not change the view when the table is renamed.
             other.execute("PRAGMA legacy_alter_table = ON")
             other.execute("ALTER TABLE gpu_process RENAME TO moved")
             await_failures(1)
@@ -318,7 +321,7 @@ def check_undone():
 
 
 def check_keep():
-    """Samples expire, although the program makes no calls."""
+    """Checks that samples expire even if the program makes no calls."""
     with sampling("--gpu-samples", "100ms", "--keep", "1s") as (s, gpus):
         with HungCall(s) as hung:
             gpus.write(f"process 0 {hung.pid} {GIB} 50 5")
@@ -330,7 +333,7 @@ def check_keep():
 
 
 def check_run():
-    """`cudatrace run` passes the interval to the daemon that it starts."""
+    """Checks that `cudatrace run` passes the sampling interval to the daemon that it starts."""
     with Session() as s:
         gpus = Gpus(s, "libsimnvml-old.so")
         command = (CUDATRACE, "run", "--session", s.name, "--db", s.db, "--gpu-samples", "100ms", "--")

@@ -1,5 +1,5 @@
-"""Tests that the trace contains graph nodes, and shows which calls are captured, although the hook itself makes no calls. The trace is
-compared with the driver's own nodes and its count of calls."""
+"""Tests that the trace contains the nodes of graphs, and shows which calls were captured, although the hook makes no driver calls to find
+out. The trace is compared with the driver's own lists of nodes and its own count of calls."""
 import re
 
 from cudatrace_test import Session, WORKLOADS, equal
@@ -27,7 +27,7 @@ with Session() as s:
     s.check_identity()
     s.check_truth()
 
-# A graph whose capture was not recorded is launched under a later daemon. The launch has the graph's nodes.
+# Test how many kernels the trace shows for a graph, and for each launch of it.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "graph", "--launches", 7, "--replays", 3)

@@ -1,5 +1,6 @@
-"""If there is enough memory, all calls of a burst are stored. The daemon then frees the burst's memory in /dev/shm, even while the thread
-is asleep. If the daemon keeps up with a thread, the thread's memory does not grow, so many such threads need little memory."""
+"""Tests that all calls of a burst are stored if there is enough memory. The daemon must then free the memory that the burst took in
+/dev/shm, even while the thread is asleep. The ring of a thread that makes few calls must not grow, so that many such threads need little
+memory."""
 import glob
 import os
 import subprocess
@@ -10,8 +11,7 @@ BURST = 600_000
 
 
 def held(s, program, *arguments):
-    """Starts a program that makes its calls and then waits. Returns the program, the path of its segment, and the FIFO that ends the
-    wait."""
+    """Starts a program that makes its calls and then waits. Returns (the program, the path of its segment, the FIFO that lets it exit)."""
     hold = f"{s.dir}/hold"
     os.mkfifo(hold)
     child = s.start(WORKLOADS / program, *arguments, "--hold", hold, stdout=subprocess.PIPE)

@@ -1,5 +1,5 @@
-"""Tests that a traced program behaves like an untraced one, even under a limit on file sizes, or if another library exports the driver's
-names."""
+"""Tests that a traced program behaves like an untraced one, even under a limit on file sizes, or if another library exports functions with
+the driver's names."""
 import os
 import subprocess
 
@@ -8,8 +8,8 @@ from cudatrace_test import Session, WORKLOADS, equal
 with Session() as s:
 
     def same(what, *command, lost=0, **options):
-        """Checks that the program's results do not change if the hook is loaded, with and without a daemon. Returns the program's
-        standard output."""
+        """Checks that loading the hook, with and without a daemon, does not change the program's results. Returns the program's standard
+        output."""
         plain = s.run(*command, preload=False, status=None, **options)
         for daemon in ("dormant", "recording"):
             if daemon == "recording":
@@ -22,7 +22,7 @@ with Session() as s:
         s.stop_daemon()
         return plain.stdout
 
-    # This program does not load a driver.
+    # Run a program that does not load the driver, but a library that exports a function of the same name.
     mock = s.dir / "mock"
     mock.mkdir()
     (mock / "mock.c").write_text("int cuInit(unsigned f) { return f == 7 ? 77 : 1; }\n")
@@ -33,5 +33,6 @@ with Session() as s:
     subprocess.run([compiler, "-o", mock / "use", mock / "use.c", mock / "libmock.so", f"-Wl,-rpath,{mock}"], check=True)
     equal(same("another library's cuInit", mock / "use", env={"LD_LIBRARY_PATH": ""}), "77\n", "its result")
 
-    # The limit must not cause a signal. This test comes last because it loses calls.
+    # The hook must not exceed the limit on file sizes, because a signal would then kill the program. This test is the last one, because it
+    # loses calls.
     same("ulimit -f", "sh", "-c", f"ulimit -f 100; exec {WORKLOADS}/calls --calls 5000 --mix getctx", lost=None)

@@ -1,4 +1,5 @@
-"""Tests tables of hooks (`cudatrace probe --hooks`): good lines of each kind, bad lines, and files that are not tables."""
+"""Tests tables of hooks (`cudatrace probe --hooks`) with valid lines of each kind, with invalid lines, and with files that are not
+tables."""
 import os
 import re
 import subprocess
@@ -61,7 +62,7 @@ BAD = [
     ("tracepoint:a:b f x=arg0:u32", "invalid field 'arg0:u32': expected the name of a field of the tracepoint"),
 ]
 
-# Lines that are well-formed, but whose target does not exist.
+# Well-formed lines whose target does not exist or cannot be probed.
 ABSENT = [
     ("kprobe:no_such_function|nor_this f", "the kernel has no function no_such_function|nor_this: its module is not loaded, or the compiler "
      "has inlined it"),
@@ -92,7 +93,7 @@ def written(s, text):
 
 
 def good(s):
-    """Checks that a good table's targets are found, and that its script for bpftrace has a probe for each of them."""
+    """Checks that the targets of a valid table are found, and that the script generated for bpftrace has a probe for each of them."""
     if not can("tracefs", "tracepoints of a table"):
         return
     table = written(s, GOOD)
@@ -119,7 +120,7 @@ def good(s):
 
 
 def bad(s):
-    """Checks that each bad line, and each line whose target does not exist, is reported with its number and the reason."""
+    """Checks that each invalid line, and each line whose target does not exist, is reported with its line number and the reason."""
     for line, message in BAD:
         table = written(s, f"# The next line is bad.\n{line}\nkprobe:good good\n")
         done = probe(table, "--dry-run")
@@ -139,7 +140,7 @@ def bad(s):
 
 
 def not_tables(s):
-    """Checks that overlong tables, and files that are not tables, are rejected quickly and with a message."""
+    """Checks that tables that are too long, and files that are not tables, are rejected quickly and with a message."""
     table = written(s, "".join(f"kprobe:f f{i}\n" for i in range(1000000)))
     equal(probe(table, "--dry-run").stderr, f"{table}:257: the table has more than 256 hooks\n", "a million lines")
     table = written(s, "nonsense\n" * 1000000)
@@ -160,7 +161,7 @@ def not_tables(s):
 
 
 def installed(s):
-    """Checks that the installed tables have no errors. Their targets may be missing on this machine."""
+    """Checks that the tables installed with cudatrace have no errors, except that their targets may be missing on this machine."""
     tables = sorted((SOURCE / "dist/hooks").glob("*.hooks"))
     check(len(tables) >= 4, "tables are missing")
     for table in tables:

@@ -1,6 +1,6 @@
-"""Tests that the page made by `cudatrace html` contains the trace's calls, and that a headless Chromium displays the page. Opened from a
-file, without a network, the page can zoom, pan, describe calls, highlight, sort and filter. CUDATRACE_PICTURES names a folder for
-screenshots."""
+"""Tests that the page made by `cudatrace html` contains the trace's calls, and that a headless Chromium displays the page. The page must be
+able to zoom, pan, describe calls, highlight, sort and filter when it is opened from a file, without a network. CUDATRACE_PICTURES names a
+folder for screenshots."""
 import atexit
 import base64
 import contextlib
@@ -31,7 +31,7 @@ def page(s, *options, name="page.html"):
 
 
 def parts(path):
-    """Returns a page's JSON object, its calls as [(start, duration, site, calls)], and its whole text."""
+    """Returns (a page's JSON object, its records as [(start, duration, site, number of calls)], its whole text)."""
     text = path.read_text()
     trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
     packed = re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]
@@ -43,7 +43,7 @@ def parts(path):
 
 
 def check_calls(s, trace, records, condition="1"):
-    """Checks that the page contains each call, with its thread, depth, name and label."""
+    """Checks that the page contains each call exactly once, with its thread, depth, name and label."""
     begin_ns = s.value("SELECT min(started_ns) FROM processes")
     seen = []
     for start, duration, site, calls in records:
@@ -89,8 +89,8 @@ with Session() as s:
         b.show(path)
         equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
         equal(b.run("return document.getElementById('bottleneck').textContent"), report["bottleneck"][0]["paragraph"], "the verdict")
-        # The bar has a segment for each part, with a width proportional to the part's share. The legend shows the names of the parts in
-        # the same colours.
+        # The bar has a segment for each part of the run. The segment's width is proportional to the part's share of the time. The legend
+        # shows the names of the parts in the same colours.
         bar, legend = b.run("const of = (selector) => [...document.querySelectorAll(selector)], colour = (e) => getComputedStyle(e).backgroundColor; return ["
                             "of('#parts i').map((e) => [e.title, e.getBoundingClientRect().width, colour(e)]), "
                             "of('#parts-legend li').map((e) => [e.textContent, colour(e.querySelector('i'))])]")
@@ -102,7 +102,7 @@ with Session() as s:
         per_percent = sum(width for _, width, _ in bar) / 100
         for (part, _), (_, width, _), row in zip(values, bar, report["bottleneck"]):
             check(abs(width - per_percent * row["%_of_run"]) <= 10, part, "is", width, "wide, for", row["%_of_run"], "%")
-        # Check that calls are drawn in the colours of ranges, modules and launches.
+        # Check that the timeline contains the colours of ranges, modules and launches.
         drawn = b.run("const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, "
                       "seen = {}; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) { const k = d[i] + ',' + d[i+1] + ',' + d[i+2]; "
                       "seen[k] = (seen[k] || 0) + 1; } return seen")
@@ -125,7 +125,7 @@ with Session() as s:
         check(moved[0] < zoomed[0] and abs((moved[1] - moved[0]) - (zoomed[1] - zoomed[0])) < 1, "moved", zoomed, moved)
         b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", *whole)
         equal(window(), whole, "all of it again")
-        # Click in the middle of the longest range, at the position that the page computes.
+        # Click on the middle of the longest range, whose position on the screen is computed with the page's own functions.
         start_ns, end_ns, message, tid = s.rows("SELECT start_ns, end_ns, message, tid FROM ranges ORDER BY duration_ns DESC LIMIT 1")[0]
         at = (start_ns + end_ns) / 2 - s.value("SELECT min(started_ns) FROM processes")
         x, y = b.run("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.thread && l.thread.tid === arguments[1]); "
@@ -138,7 +138,7 @@ with Session() as s:
         lit = b.run("const t = window.cudatrace.timeline; return t.trace.sites.filter((s, i) => t.wanted[i]).map((s) => t.trace.names[s[3]])")
         equal(sorted(set(lit)), sorted(name for name in whole_trace["names"] if "forward" in name), "what is highlighted")
 
-        # Check the tables: in the report's order, sorted by calls in both directions, and filtered.
+        # Check the rows of a table: at first in the report's order, then sorted by calls in both directions, and then filtered.
         cells = ("return [...document.querySelectorAll('#section-functions tbody tr:not([hidden])')].map((row) => "
                  "[row.cells[0].textContent, Number(row.cells[2].textContent.replaceAll(',', ''))])")
         equal([row[0] for row in b.run(cells)], [row["function"] for row in report["functions"]], "functions as the report has them")
@@ -180,7 +180,7 @@ with Session() as s:
     done = s.run(CUDATRACE, "html", "--db", s.db, "--pid", 1, preload=False, status=1)
     check("html: the trace has no process 1" in done.stderr, done.stderr)
 
-# Test names that could inject markup, and more calls than the page draws individually.
+# Test a process name that could inject markup, and more calls than the page can draw individually.
 with Session() as s:
     s.start_daemon()
     evil = s.dir / "<script>alert(1)<script>&\"'\u202e"

@@ -1,6 +1,7 @@
-"""Tests the charts of `cudatrace html`, drawn by dygraphs. Memory is a step chart, in which each step keeps its last, highest and lowest
-values. Zooming the memory chart also zooms the timeline, and vice versa. Durations are a histogram. If a page is made for a window, it
-contains only that window's data. A page made without dygraphs reports that the library is missing, but contains everything else."""
+"""Tests the charts of `cudatrace html`, drawn by dygraphs. The memory chart is a step chart. Each step keeps its last, highest and lowest
+values. Zooming the memory chart also zooms the timeline, and vice versa. The durations of calls are shown as a histogram. If a page is made
+for a window, it contains only that window's data. A page made without dygraphs reports that the library is missing, but contains everything
+else."""
 import contextlib
 import json
 import lzma
@@ -27,8 +28,8 @@ def page(s, *options, name="page.html"):
 
 
 def add_rows(s):
-    """Adds far more memory changes than the chart has steps. Also adds losses before the window, across its
-    border and inside it."""
+    """Adds far more changes of allocated memory than the chart has steps. Also adds losses before the window, across the window's border,
+    and inside the window."""
     random.seed(13)
     process_id, begin_ns, end_ns = s.rows("SELECT process_id, started_ns, (SELECT max(call_id) FROM calls) FROM processes")[0]
     with contextlib.closing(sqlite3.connect(s.db)) as db, db:
@@ -44,7 +45,7 @@ def add_rows(s):
 
 
 def held_over_time(s):
-    """Returns the process's device memory over time, as [(moment, bytes)]."""
+    """Returns the amount of device memory that the process held over time, as [(time, bytes)]."""
     return s.rows("SELECT at, sum(bytes) OVER (ORDER BY at) FROM (SELECT at, sum(bytes) AS bytes FROM (SELECT allocated_ns AS at, bytes "
                   "FROM allocations WHERE kind = 'device' UNION ALL SELECT ifnull(freed_ns, (SELECT ended_ns FROM processes)), -bytes "
                   "FROM allocations WHERE kind = 'device') GROUP BY at)")
@@ -65,7 +66,7 @@ def check_memory(points, held, begin_ns, end_ns):
 
 
 def page_without_charts(page_with, path):
-    """Makes the page that a build without the charting library would make, with the same build step and the data of an existing page."""
+    """Makes the page that a build without the charting library would make: uses the same build step, and the data of an existing page."""
     header = path.with_suffix(".h")
     subprocess.run([sys.executable, PARTS / "make_page.py", header, *(PARTS / part for part in ("page.html", "page.css", "charts.js", "gpus.js", "page.js"))],
                    check=True)
@@ -84,7 +85,7 @@ def windows(b):
 
 
 def equal_windows(b, differs_from):
-    """Waits until the timeline and the chart have changed to the same window. Returns that window."""
+    """Waits until the timeline and the chart have both changed to the same new window. Returns that window."""
     found = wait_for("both to follow", lambda: (w := windows(b)) and w[0] == w[1] and w[0] != differs_from and w)
     return found[0]
 
@@ -105,7 +106,8 @@ def check_zoom(b, trace):
     b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", length * 0.3, length * 0.31)
     moved = equal_windows(b, zoomed)
     equal(moved, [length * 0.3, length * 0.31], "the timeline's window")
-    # At this zoom, every change is a point in the chart. At full length, the chart has only as many points as it can show.
+    # At this zoom level, the chart has a point for every change of the memory. When the whole run is shown, the chart has only as many
+    # points as it can show.
     rows = "const m = window.cudatrace.memory; return Array.from({ length: m.numRows() }, (_, i) => [m.getValue(i, 0), m.getValue(i, 1)])"
     near = b.run(rows)
     points = trace["memory"][0]["points"]
@@ -117,7 +119,7 @@ def check_zoom(b, trace):
     check(len(far) < len(points) and len(far) <= 3 * box["width"] + 4, "rows from afar", len(far))
     equal((max(held for _, held in far), min(held for _, held in far[10:-10])),
           (max(held for _, held in points), min(held for at, held in points if far[10][0] <= at <= far[-10][0])), "most and least from afar")
-    # Zoom in on a part of the vertical axis, and back out.
+    # Zoom in on a part of the vertical axis, and zoom out again.
     high = b.run("return window.cudatrace.memory.yAxisRange()")
     x = round(box["x"] + box["width"] / 2)
     b.act({"type": "pointerMove", "x": x, "y": y - 40}, {"type": "pointerDown", "button": 0}, {"type": "pointerMove", "x": x, "y": y + 40},
@@ -126,7 +128,7 @@ def check_zoom(b, trace):
     check(high[0] < part[0] < part[1] < high[1], "a part of the height", part, high)
     b.run("document.querySelector('#memory-chart canvas:last-of-type').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }))")
     wait_for("all of the height", lambda: b.run("return window.cudatrace.memory.yAxisRange()") == high)
-    # Pointing at the chart shows the memory held at that time by each process. Clicking on a process removes it from the chart.
+    # Pointing at the chart shows the memory that each process held at that time. Clicking on a process removes its line from the chart.
     at = length * 0.7
     x = b.run("return window.cudatrace.memory.toDomXCoord(arguments[0])", at)
     b.act({"type": "pointerMove", "x": round(box["x"] + x), "y": y + 9})
@@ -144,7 +146,7 @@ def check_histogram(b, s, trace):
               f"{s.value('SELECT count(*) FROM calls WHERE name = ?', name):,} calls", "how many")
         rows = b.run("const d = window.cudatrace.durations; return Array.from({ length: d.numRows() }, (_, i) => [d.getValue(i, 0), d.getValue(i, 1)])")
         equal({str(bucket): calls for bucket, calls in rows if calls}, trace["durations"][name], f"bars of {name}")
-    # Check that the highest bar is as wide as its bucket, and starts at the axis.
+    # Check that the highest bar of the histogram reaches from the axis to its bucket's number of calls.
     bucket, most = max(rows, key=lambda row: row[1])
     colours = b.run("const d = window.cudatrace.durations, c = document.querySelector('#durations-chart canvas'), x = d.toDomXCoord(arguments[0] + 0.5), "
                     "column = c.getContext('2d').getImageData(x, 0, 1, c.height).data; "
@@ -170,8 +172,8 @@ with Session() as s:
     path, text, trace = page(s)
     check_memory(trace["memory"][0]["points"], held_over_time(s), trace["begin_ns"], trace["end_ns"])
 
-    # A window's page shows the sums for that window. For calls lost across the window's border, it is unknown how many were lost inside the
-    # window.
+    # A page made for a window shows the sums for that window. If a period of losses extends across the window's border, it is unknown how
+    # many of the calls were lost inside the window.
     from_ns, to_ns = begin_ns + 450000000, begin_ns + 700000000
     windowed, _, part = page(s, "--from", f"@{from_ns}", "--to", f"@{to_ns}", name="part.html")
     equal(part["window"], [from_ns - trace["begin_ns"], to_ns - trace["begin_ns"]], "the window")
@@ -215,7 +217,7 @@ with Session() as s:
                     open_page(b, path)
                     check_looks(b, width, colours)
 
-# Tests which files the build accepts as the charting library.
+# Test which files the build accepts as the charting library.
 with Session() as s:
     for name, content, says in (("none.js", None, "cannot be read"), ("other.js", "var x = 1;", "is no dygraphs"),
                                 ("old.js", 'Dygraph.VERSION="1.1.1"; stepPlot', "is dygraphs 1.1.1, and neither"),

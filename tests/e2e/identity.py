@@ -1,9 +1,9 @@
-"""Runs 64 concurrent processes of 4 threads, or 8 processes if /dev/shm has no room for more. Every call is stored in order, and no call
-is lost. The counts equal the driver's."""
+"""Runs many concurrent processes with 4 threads each, or 8 processes if /dev/shm has no room for more. Every call must be stored in order,
+and no call may be lost. The counts must equal the driver's."""
 from cudatrace_test import SANITIZED, Session, WORKLOADS, by_tier, check, equal, have_shm
 
 THREADS = 4
-# A sanitizer is slow, but needs only a few calls to check the code that each call executes.
+# A program with a sanitizer is slow, but a few calls are enough to check all the code that a call executes.
 PROCESSES, CALLS, ROOM_MIB = (16, 10000, 128) if SANITIZED else by_tier((64, 2000, 512), (64, 20000, 512))
 if not have_shm(ROOM_MIB, f"{PROCESSES} processes at once"):
     PROCESSES, CALLS = 8, 5000
@@ -18,7 +18,7 @@ with Session() as s:
     check(s.value("SELECT count(*) FROM calls") >= PROCESSES * THREADS * CALLS, "all calls are there")
     s.check_identity(lost=0)
     s.check_truth()
-    # Return times increase in rowid order, which is the order of the rows in the file.
+    # The rows in the file are in the order of their rowids, and their return times must increase in this order.
     equal(s.value("SELECT count(*) FROM (SELECT end_ns, lag(end_ns) OVER (ORDER BY call_id) AS before FROM calls) "
                   "WHERE end_ns <= before"), 0, "rows out of order")
     print(s.value("SELECT count(*) FROM calls"), "calls,", s.value("SELECT count(*) FROM late_call"), "late")

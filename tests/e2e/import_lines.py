@@ -1,6 +1,6 @@
-"""Tests that importing the output of `export --format jsonl`, or lines written by other programs, gives the same calls. If a line cannot be
-parsed, the error names the line, and the calls before it are stored. The format of a file is detected from its first bytes. Refusing a file
-leaves no trace file."""
+"""Tests that importing the output of `export --format jsonl`, or lines written by other programs, gives a trace with the same calls. If a
+line cannot be parsed, the error names the line, and the calls before it are stored. The format of a file is detected from its first bytes.
+If a file is refused, the import leaves no trace file."""
 import gzip
 import json
 import subprocess
@@ -25,7 +25,7 @@ def export(db, *options):
 
 
 class Imported:
-    """A new trace with the imported lines."""
+    """A new trace, imported from the given lines."""
     count = 0
 
     def __init__(self, s, *files, sentence=""):
@@ -58,21 +58,21 @@ def check_sameness(s):
         wanted = s.rows(query)
         check(wanted, "nothing to compare:", query)
         equal(again.rows(query), wanted, query)
-    # Lost calls have no lines. For functions without lost calls, the sums must be the same in the two traces.
+    # An export has no lines for lost calls, so compare the sums of the two traces only for functions without lost calls.
     sums = "SELECT pid, layer, name, total_ns, bytes FROM totals JOIN processes USING (process_id) WHERE lost + skipped = 0"
     equal(set(s.rows(sums)) - set(again.rows(sums)), set(), "sums that differ")
     check(len(s.rows(sums)) > 20, "functions that lost nothing:", s.rows(sums))
     check(export(again.db) == whole, "what is exported again differs")
     equal(again.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "states")
 
-    # Split the lines into one file per process, which the import merges by time.
+    # Split the lines into one file per process. The import merges the files by time.
     by_pid = {}
     for line in whole.splitlines(keepends=True):
         by_pid.setdefault(json.loads(line)["pid"], []).append(line)
     parts = Imported(s, *(b"".join(lines) for lines in by_pid.values()))
     equal(parts.rows(SAME[0]), s.rows(SAME[0]), "calls of one file a process")
 
-    # Import lines as a filter might leave them: only returns, or only a window.
+    # Import the lines that remain after a filter: only returns of calls, or only a window.
     returns = Imported(s, b"".join(line for line in whole.splitlines(keepends=True) if b'"phase":"E"' in line))
     plain = "SELECT layer, name, pid, tid, status, start_ns, call_id FROM calls ORDER BY call_id"
     equal(returns.rows(plain), s.rows(plain), "calls of which the returns are there")
@@ -80,7 +80,7 @@ def check_sameness(s):
     check(0 < len(window) < len(whole), "a window of", len(window), "bytes")
     check(Imported(s, window).rows(plain) == s.rows(plain)[-window.count(b"\n") // 2:], "the calls of a window differ")
 
-    # Truncate the file within a line. The calls before the cut are stored.
+    # Truncate the file in the middle of a line. The import must store the calls before the truncated line.
     end = whole.index(b"\n", len(whole) // 2)
     cut = Imported(s, whole[:end - 1], sentence=": the line is not JSON, or is truncated: ")
     calls = cut.rows(SAME[0])
@@ -97,7 +97,7 @@ def check_other_programs(s):
     equal(some.rows("SELECT tid, name, start_ns - 1000000000 FROM open_calls"), [(9, "cuMemAlloc_v2", 200000)], "open calls")
     equal(some.rows("SELECT pid, state FROM processes"), [(1, "running")], "a process in a call")
 
-    # A launch has its stream's name at the time of the launch.
+    # Each launch has the name that its stream had at the time of the launch.
     launch = {"grid_x": 1, "grid_y": 2, "grid_z": 3, "block_x": 4, "block_y": 5, "block_z": 6, "kernel": "k", "stream": 5}
     lines, names = [], ["a", "b", None, "a"]
     for n, name in enumerate(names):
@@ -106,7 +106,7 @@ def check_other_programs(s):
     equal(Imported(s, lines).rows("SELECT call_id, kernel, stream_name FROM launches ORDER BY call_id"),
           [(5000 + 1000 * n, "k", name) for n, name in enumerate(names)], "launches")
 
-    # Kernel names may be as long as CUTLASS's demangled names.
+    # Kernel names can be very long, as the demangled names of CUTLASS are.
     long, longer = "k" * 20000, "k" * 100000
     lines = []
     for n, kernel in enumerate((long, longer)):
@@ -171,8 +171,8 @@ PYTORCH = {
 
 
 def check_pytorch(s):
-    """Imports calls and ranges of PyTorch's profiler, in any order. A launch has the kernel of the corresponding GPU event. Times are
-    wall-clock times."""
+    """Imports calls and ranges recorded by PyTorch's profiler, which are not in the order of time. Checks that a launch gets its kernel
+    from the corresponding GPU event, and that times are wall-clock times."""
     trace = Imported(s, json.dumps(PYTORCH).encode())
     base = PYTORCH["baseTimeNanoseconds"]
     equal(trace.rows("SELECT layer, name, pid, tid, depth, start_ns - ?, duration_ns FROM calls WHERE layer <> 'nvtx' ORDER BY start_ns", base),
@@ -221,7 +221,7 @@ def check_forms(s):
             (lines[:20], "line 1: the line is not JSON, or is truncated: ")):
         refused(content, sentence=sentence)
 
-    # The import refuses lines that it has already read, in another file of any format or in the same file.
+    # The import refuses lines that it has already read, whether from another file, in any format, or from the same file.
     refused(lines, lines, sentence="begins with the same calls as")
     refused(lines, gzip.compress(lines), sentence="begins with the same calls as")
     twice = Imported(s, lines + lines, sentence="returned in an earlier line already: the file contains its lines twice")

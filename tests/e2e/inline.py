@@ -1,5 +1,5 @@
 """Tests `cudatrace attach --inline` on a driver with an unknown table, for each kind of function entry. Even while other threads make
-calls, each function is recorded as often as it is called, with unchanged arguments and results. After the detach, the driver's code is the
+calls, every call to each function must be recorded, with unchanged arguments and results. After detaching, the driver's code must be the
 same as before."""
 import pathlib
 import re
@@ -14,8 +14,9 @@ from cudatrace_test import CUDATRACE, DEADLINE_S, SIMCUDA, Session, by_tier, che
 DRIVER = (SIMCUDA / "libcuda.so.1").resolve()
 JUMP_BYTES = 5
 
-# For each line on standard input, this program calls every function once and prints the results. The arguments fill all argument
-# registers and some of the stack. Other threads call one function all the time. The driver returns a checksum of the arguments.
+# For each line on standard input, this program calls every function of the driver once, and prints the results. The arguments fill all
+# argument registers and a part of the stack. The driver's functions return a checksum of their arguments. At the same time, other threads
+# keep calling one function.
 CLIENT = """
 import ctypes, sys, threading
 driver = ctypes.CDLL("libcuda.so.1")
@@ -47,7 +48,7 @@ print("wrong", len(wrong), "made", sum(made) + 1, flush=True)
 """
 
 
-# This program has a child that shares its memory. The child sleeps until it is killed.
+# This program starts a child that shares its memory. The child sleeps until it is killed.
 SHARER = """
 import ctypes, os, signal, sys
 driver, c = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
@@ -64,7 +65,7 @@ for line in sys.stdin:
 
 
 def exports():
-    """Returns the names of the driver's functions, its code, and the code's offset in the file."""
+    """Returns (the names of the driver's functions, the driver's code, the code's offset in the file)."""
     listed = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", DRIVER], capture_output=True, text=True, check=True).stdout
     names = sorted(line.split()[0] for line in listed.splitlines() if re.match(r"cu[A-Z]\w* T ", line))
     data = DRIVER.read_bytes()
@@ -91,7 +92,7 @@ def code_of(pid):
 
 
 def places(code):
-    """Counts the places where the code differs from the file. Each place is at most as long as a jump."""
+    """Counts the places where the code differs from the driver's file. Differences within the length of a jump count as one place."""
     found, last = 0, -JUMP_BYTES
     for at, (is_now, was) in enumerate(zip(code, CODE)):
         if is_now != was and at >= last + JUMP_BYTES:
@@ -120,7 +121,7 @@ class Client:
 
 
 def differences(seen, wanted):
-    """Returns the functions whose call counts differ, with the two counts."""
+    """Returns {function: both counts} for the functions whose call counts differ."""
     return {name: (seen.get(name), wanted.get(name)) for name in seen.keys() | wanted.keys() if seen.get(name) != wanted.get(name)}
 
 
@@ -129,8 +130,8 @@ def counts(s, pid):
 
 
 def every_function(s):
-    """Checks that the count and the results of every function are exact. The second attach reuses the memory that the first one
-    mapped."""
+    """Checks that the number of recorded calls and the results of every function are exact, and that the second attach reuses the memory
+    that the first one has mapped."""
     client = Client(s, 0)
     before = client.round()
     equal(len(before), len(NAMES), "results")
@@ -180,7 +181,7 @@ def while_others_call(s):
 
 
 def restored(s):
-    """Checks that the driver's code is restored after an attach that ends early. Without --inline, attach reports that the driver is
+    """Checks that the driver's code is restored if attach ends early, and that attach without --inline reports that the driver is
     unknown."""
     client = Client(s, 0)
     command = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, client.pid]
@@ -204,8 +205,8 @@ def restored(s):
 
 
 def shared(s):
-    """Checks that attach refuses a process that shares its memory with another process, because the other process would continue to
-    run."""
+    """Checks that attach refuses a process that shares its memory with another process. Attach would not stop the other process while it
+    changes the code."""
     client = Client(s, 0, SHARER)
     check("shares its memory with another process" in attach(s, client.pid, status=1), "with a child in its memory")
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")

@@ -1,4 +1,4 @@
-"""Tests `meson install`. An installed tree must work in any folder, and need no files of the build or the source."""
+"""Tests `meson install`. An installed tree must work in any folder, without files from the build or source folders."""
 import os
 import pathlib
 import re
@@ -13,8 +13,8 @@ needs("meson")
 
 
 def install(folder):
-    """Installs below the folder, as packagers do. Returns (path of the installed prefix below the folder, the prefix itself)."""
-    # Restore the list of installed files, because `ninja uninstall` uses it to remove the files of the user's last installation.
+    """Installs into a staging folder, as packagers do. Returns (the path of the prefix in the staging folder, the prefix itself)."""
+    # Restore the list of installed files afterwards, because `ninja uninstall` uses it to remove the files of the user's last installation.
     listed = BUILD / "meson-logs/install-log.txt"
     before = listed.read_bytes() if listed.exists() else None
     try:
@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
     installed, final = install(pathlib.Path(name).resolve())
     check_files(installed)
     check_units(installed, final)
-    # No installed file may contain the name of this folder.
+    # Move the tree to a different folder. The installed files must not depend on the folder's name.
     moved = pathlib.Path(name).resolve() / "elsewhere"
     shutil.move(installed, moved)
     for variable in ("CUDATRACE_HOOK", "CUDATRACE_DAEMON"):

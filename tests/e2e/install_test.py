@@ -1,4 +1,4 @@
-"""Checks for an installed tree, shared by the tests for `meson install` and tools/release."""
+"""Checks of an installed tree, shared by the tests of `meson install` and tools/release."""
 import os
 import pathlib
 import re
@@ -17,7 +17,7 @@ lib/systemd/user/cudatraced.service lib/systemd/system/cudatraced@.service""".sp
 
 
 def files_of(prefix):
-    """Returns the names of all installed files, with the library folder renamed to lib."""
+    """Returns the names of all installed files. Replaces the name of the library folder by `lib`."""
     [library] = (path.parent for path in prefix.rglob("libcudatrace.so") if not path.is_symlink())
     names = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     return {name.replace(f"{library.relative_to(prefix)}/", "lib/", 1) for name in names}
@@ -35,12 +35,12 @@ def check_files(prefix, *more):
 
 
 def check_commands(prefix):
-    """Traces a program with the installed command, library and daemon, and reads the trace with the command."""
+    """Traces a program with the installed command, library and daemon, and reads the trace with the installed command."""
     with Session() as s:
         def cudatrace(command, *arguments):
             return s.run(prefix / "bin/cudatrace", command, *arguments, preload=False, cwd=s.dir).stdout
 
-        # The traced shell prints its libraries and the programs of all processes, including the daemon.
+        # The traced shell prints the libraries that it has loaded, and the programs of all processes, including the daemon.
         told = cudatrace("run", "--", "sh", "-c", "cat /proc/$$/maps; readlink /proc/[0-9]*/exe; exec \"$@\"", "sh", WORKLOADS / "demo", "--rounds", 3)
         [library] = {path for path in re.findall(r"(/\S+/libcudatrace\.so)$", told, re.M)}
         check(pathlib.Path(library).is_relative_to(prefix), "the library is", library)
@@ -52,7 +52,7 @@ def check_commands(prefix):
         check((s.dir / "page.html").stat().st_size > 10000, "the page")
 
 
-# Stand-ins for zsh's completion functions, which print their arguments.
+# Replacements for zsh's completion functions that only print their arguments.
 ZSH = """fpath=($1 $fpath); autoload -Uz _cudatrace; shift
 _describe() { print -rl -- "${(@P)argv[-1]}" }
 _files() { print -r -- files "$@" "$PREFIX" }
@@ -73,7 +73,7 @@ TYPED = (
 
 
 def check_completions(prefix):
-    """Checks that zsh and fish offer the same completions as bash. The `completion` test checks everything that bash offers."""
+    """Checks that zsh and fish offer the same completions as bash. The completions that bash offers have their own test, `completion`."""
     share = prefix / "share"
     with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as folder:
         pathlib.Path(folder, "here.db").touch()

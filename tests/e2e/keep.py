@@ -1,5 +1,5 @@
-"""Tests cudatraced --keep. Old calls are removed in order of return, with all rows that refer to them, while new calls are stored. The file
-stops growing. The sums include removed calls. A later daemon continues to remove old calls."""
+"""Tests cudatraced --keep. While new calls are stored, old calls must be removed in the order of their return, with all rows that refer to
+them. The file must stop growing, and the sums must include the removed calls. A later daemon must continue to remove old calls."""
 import contextlib
 import signal
 import subprocess
@@ -13,7 +13,8 @@ PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range"
 
 
 def check_whole(s):
-    """Checks that a call and its parts are always removed together. Each check is a single query."""
+    """Checks that a call and the rows that belong to it are always removed together. Each check is a single query, because rows may be
+    removed between two queries."""
     for part in PARTS:
         equal(s.value(f"SELECT count(*) FROM {part} WHERE call_id NOT IN (SELECT end_ns FROM call)"), 0,
               f"rows of {part} without a call")
@@ -28,7 +29,8 @@ def check_whole(s):
 
 
 def wait_until_gone(s, before_ns):
-    """Waits until all calls that returned before the given time have expired and been removed, although no new calls are made."""
+    """Waits until all calls that returned before the given time have expired and been removed. This must happen although no new calls are
+    made."""
     newest_ns = s.value("SELECT ifnull(max(call_id), 0) FROM calls WHERE call_id < ?", before_ns)
     wait_for("old calls to go", lambda: s.rows("SELECT call_id FROM calls WHERE call_id < ? LIMIT 1", before_ns) == [])
     check(time.monotonic_ns() - newest_ns >= KEEP_S * 10**9, "calls went before their time")
@@ -49,9 +51,9 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         asked_ns = time.monotonic_ns()
         expired_ns = s.value("SELECT max(value) FROM (SELECT value FROM meta WHERE key = 'expired_before_ns' UNION ALL SELECT 0)")
         check(expired_ns <= time.monotonic_ns() - KEEP_S * 10**9, "calls were taken away that are to be kept")
-        # All calls that have not expired are still in the trace, and the sums include the expired calls.
+        # The trace must contain all calls that have not expired, and the sums must include the expired calls.
         check_whole(s)
-        # Note the file's size including its log, and the number of calls, which varies on a busy machine.
+        # Note the size of the database, and the number of calls in it, which varies on a busy machine.
         sizes.append((asked_ns, s.value("PRAGMA page_count"), s.value("SELECT count(*) FROM call")))
         with contextlib.suppress(subprocess.TimeoutExpired):
             program.wait(0.2)
@@ -59,7 +61,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.flush()
     check(s.value("SELECT sum(expired) FROM totals") > (BUSY_S - 2 * KEEP_S) * 10000, "hardly a call has gone")
     s.check_truth()
-    # New rows reuse the pages of removed rows.
+    # New rows must reuse the pages of removed rows, so that the file does not grow.
     most = [max(column) for column in zip(*(size[1:] for size in sizes))]
     early = [max(column) for column in zip(*(size[1:] for size in sizes if size[0] - sizes[0][0] < 2 * KEEP_S * 10**9))]
     print("pages and calls at most, early:", early, "later:", most)
@@ -75,7 +77,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     if time.monotonic_ns() - began_ns < KEEP_S * 10**9 / 2:
         check(found[0] == 0 and found[1] == found[2] >= 500, "young calls that are not there", found)
 
-    # When no more calls are made, the remaining calls expire. The held program then continues and exits.
+    # Once no more calls are made, the remaining calls expire. After that, the program that was held exits.
     now_ns = time.monotonic_ns()
     wait_until_gone(s, now_ns)
     equal(s.value("SELECT count(*) FROM call"), 0, "calls left")
@@ -85,7 +87,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         end.write("\n")
     equal(held.wait(), 0, "the held program's status")
 
-    # Later daemons continue with the trace: after a stop, after a kill, and without --keep.
+    # Later daemons continue with the trace after a daemon was stopped, after a daemon was killed, and without --keep.
     s.stop_daemon()
     s.start_daemon("--keep", f"{KEEP_S}s")
     program = steady(s, 3)

@@ -1,4 +1,5 @@
-"""Kills a program with SIGKILL during a call. Published calls are stored, the open call is shown, and the segment is removed."""
+"""Kills a program with SIGKILL during a call. Checks that the calls that it has published are stored, that the trace shows the open call,
+and that the program's segment is removed."""
 import os
 
 from cudatrace_test import HungCall, Session, WORKLOADS, equal

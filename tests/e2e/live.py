@@ -1,4 +1,4 @@
-"""Runs SQL while programs run. Rows arrive with each flush, and at each query, the totals agree with the rows."""
+"""Queries the trace while programs run. After each flush, no rows may have disappeared, and the totals must agree with the rows."""
 from cudatrace_test import Session, WORKLOADS, by_tier, check, equal, fifo
 
 with Session() as s, fifo(s.dir, "hold") as hold:

@@ -1,6 +1,5 @@
-"""Tests a trace with more sites than fit into memory, as accumulated by a program that keeps starting short-lived threads. All commands
-that read calls use no more memory than for a small trace, and agree with the views. In the long tier, there are more than 4,194,304
-sites."""
+"""Tests a trace with a very large number of sites, such as a program accumulates by constantly starting short-lived threads. The commands
+that read calls must stay within a memory limit, and agree with the views. In the long tier, there are more than 4,194,304 sites."""
 import base64
 import collections
 import csv
@@ -20,8 +19,8 @@ FUNCTIONS = 15 if LONG else 5  # each thread calls each of them once
 FAR = 1 << 33  # distance between site_ids, which may be far apart
 MEGABYTES = 160  # limit for the memory of a command; the sites of the long run would take 300
 
-# The test inserts the rows itself, because starting this many threads would take minutes. It adds threads to process 1, each with its own
-# sites and calls.
+# The test inserts the rows itself, because starting so many threads would take minutes. It adds threads to process 1. Each thread has its
+# own sites and calls.
 MADE = """
 CREATE TEMP TABLE used AS SELECT row_number() OVER () - 1 AS n, function_id FROM (SELECT function_id FROM function WHERE layer = 'driver' AND
     name LIKE 'cu%' ORDER BY function_id LIMIT :functions);

@@ -1,6 +1,6 @@
-"""Tests cudatraced --max-db. The trace continues in numbered files, which are read as one trace, and stays within its bound. When the
-trace changes to the next file, no call is lost or counted twice, even if the daemon is killed at that moment. A reader that never
-finishes keeps the log of only one file."""
+"""Tests cudatraced --max-db. The trace continues in numbered files, which are read as one trace, and does not exceed its limit. When the
+trace continues in the next file, no call may be lost or counted twice, even if the daemon is killed just then. If a reader never finishes,
+only the log of the file that it reads remains."""
 import contextlib
 import os
 import re
@@ -13,7 +13,7 @@ from series_test import check_series, check_truth, disk_bytes, file, files, sql,
 
 needs(shm_mib=256)  # rings for all calls that are made while there is no daemon
 
-# Test many files. None has to be removed, so the trace stays complete. The daemon is killed repeatedly.
+# Test a trace of many files while daemons are killed. No file has to be removed, so the trace is complete.
 BOUND, CALLS, KILLS = by_tier(("16M", 65000, 1), ("40M", 100000, 2))
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", BOUND, "--ring", "32M")
@@ -21,7 +21,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     for _ in range(KILLS):
         busy = [workload(s, CALLS), workload(s, CALLS)]
         pids = ",".join(str(program.pid) for program in busy)
-        # Kill each daemon only after it has found the programs.
+        # Kill each daemon only after it has found the programs, so that it has read a part of their calls.
         s.flush_until("the busy programs", lambda: value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") == len(busy))
         before = files(s)
         while files(s) == before:
@@ -51,7 +51,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(held, difference, "memory still held, and what was got less what was freed:")
     status = s.cudatrace("status").stdout
     check(f"file {file(s, files(s)[-1])}\n" in status, "status", status)
-    # Given a numbered file, a command reads that file and all later ones.
+    # A command with the path of a numbered file reads that file and all later ones.
     later = value(s, "SELECT count(*) FROM calls", file(s, 3))
     equal(later, sum(s.value("SELECT count(*) FROM calls", db=file(s, n)) for n in files(s) if n >= 3), "calls from file 3 on")
     # A query for a window uses the index of each file instead of reading all rows.
@@ -62,8 +62,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     report = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False).stdout
     equal(len(re.findall(r"^ *\d+ +exited ", report, re.M)), 1 + 2 * KILLS, report)
 
-# If the trace exceeds its bound, its oldest files are removed, and the remaining files are correct. The ring has room for all calls, so
-# that the trace reaches the bound even on a busy machine.
+# If the trace would exceed its limit, its oldest files are removed, and the remaining files must be correct. The ring is large enough for
+# all calls, so that the trace reaches the limit even on a busy machine.
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", "16M", "--ring", "32M")
     held = workload(s, 5000, "--hold", hold)
@@ -93,7 +93,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.flush()
     check_series(s)
 
-# A reader that never ends.
+# Test a reader that holds its transaction open.
 with Session() as s:
     s.start_daemon("--max-db", by_tier("32M", "64M"))
     equal(workload(s, 1000).wait(), 0, "a program's status")
@@ -125,7 +125,8 @@ with Session() as s:
         s.flush_until("the next file", lambda: files(s)[-1] > number)
     check_series(s)
     check_truth(s)
-    # Request a new file while the trace cannot be written. Once writing is possible again, the trace continues in the next file.
+    # Request a new file while the daemon cannot write the trace. As soon as the daemon can write again, the trace must continue in the next
+    # file.
     s.db.with_name("trace.4.db").rename(s.dir / "away")
     s.cudatrace("flush", status=1)
     s.daemon.send_signal(signal.SIGHUP)
@@ -134,8 +135,8 @@ with Session() as s:
     (s.dir / "away").rename(s.db.with_name("trace.4.db"))
     wait_for("the next file", lambda: s.cudatrace("flush", status=None) and files(s)[-1] > 4)
 
-# If another file has replaced an earlier file of the trace, commands open it only if it is a trace. Reading such a file always
-# terminates.
+# If an earlier file of the trace has been replaced by a different file, commands open this file only if it is a trace. Reading it must
+# terminate in any case.
 ENDLESS = "CREATE VIEW meta AS WITH RECURSIVE r(key) AS (SELECT 'a' UNION ALL SELECT 'b' FROM r) SELECT key, key AS value FROM r"
 for kind in ("FIFO", "view"):
     with Session() as s:

@@ -1,5 +1,5 @@
 """Tests the names that programs give to threads, streams, events, contexts and devices through NVTX. Names are given before and after the
-first call, in wide characters, repeatedly, for a reused handle, and without a daemon. Some names are too long."""
+first call, in wide characters, repeatedly for the same object, for a reused handle, and without a daemon. Some names are too long."""
 import json
 
 from cudatrace_test import HOOK, Session, WORKLOADS, equal, fifo
@@ -25,14 +25,14 @@ def check_names():
         equal(dict(s.rows("SELECT tid, name FROM threads")), wanted, "names of threads")
         equal(s.rows("SELECT comm FROM threads WHERE tid <> ?", main), [("comm",)] * 3, "their names in the kernel")
 
-        # A launch has its stream's name at the time of the launch.
+        # Each launch has the name that its stream had at the time of the launch.
         equal(again == stream, True, "the handle comes again")
         equal(s.rows("SELECT stream, stream_name FROM launches ORDER BY call_id"),
               [(stream, None), (stream, "first"), (stream, "s\u00e9cond"), (0, None), (0, "default"), (other, "by resource"),
                (again, None)], "launches by stream")
         equal(s.rows(OBJECTS), NAMES, "other objects")
 
-        # The tools show these names.
+        # The report and the export show the names.
         report = s.cudatrace("report", "--format", "csv").stdout
         equal([name for name in wanted.values() if name not in report], [], "threads that the report does not name")
         trace = json.loads(s.cudatrace("export", "--format", "chrome").stdout)

@@ -1,13 +1,13 @@
-"""Finds out whether the machine permits a test to do more than an ordinary program may do. Each such need has a name, and is actually tried
-out. If the machine refuses the attempt, the test, or the part with that need, is skipped with a message:
+"""Finds out whether the machine permits a test to do something that an ordinary program may not do. Each such need has a name, and is
+tested by actually trying it. If the attempt fails, the test, or the part of the test that has the need, is skipped with a message:
 
     needs("mount namespaces")                                    the whole script: exit status 77
     if can("several users", "another user's socket"):            a part of it
     if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that only this part tests
 
-tools/suite finds both messages in Meson's logs. With CUDATRACE_REQUIRE=all, or a comma-separated list of needs, a refusal is a failure.
-CUDATRACE_REQUIRE=all ensures that no test is skipped unnoticed on a machine that permits everything. The name of a command that tools/check
-installs is also a need. Hardware such as a GPU is not a need. If it is missing, the test calls `skip()`.
+tools/suite finds both messages in Meson's logs. If CUDATRACE_REQUIRE is `all` or a comma-separated list that contains the need, the test
+fails instead. CUDATRACE_REQUIRE=all ensures that no test is skipped unnoticed on a machine that permits everything. The name of a command
+that tools/check installs is also a need. Hardware such as a GPU is not a need. If it is missing, the test calls `skip()`.
 """
 import contextlib
 import ctypes
@@ -30,7 +30,7 @@ DEBIAN_PYTHON = "/usr/bin/python3"  # packages are installed for this Python, wh
 
 
 class Refused(Exception):
-    """Raised with the reason why a need is refused."""
+    """Raised if the machine refuses a need. The exception's message gives the reason."""
 
 
 def tell(pipe, act):
@@ -43,7 +43,7 @@ def tell(pipe, act):
 
 
 def in_child(act):
-    """Tests a need by running `act` in a child process. Raises Refused or an OSError if the need is refused."""
+    """Tests a need by running `act` in a child process. Raises Refused if `act` fails."""
     mine, its = os.pipe()
     child = os.fork()
     if child == 0:
@@ -81,7 +81,7 @@ def mount_namespace():
 
 
 def user_namespaces():
-    """Tests the need as the current user and as an ordinary user."""
+    """Creates user namespaces as the current user and, if that is root, also as an ordinary user."""
     for as_user in ({}, {"user": NOBODY, "group": NOBODY, "extra_groups": []})[:1 if os.geteuid() else 2]:
         by_command("unshare", "-r", "-p", "-f", "--mount-proc", "true", cwd="/", **as_user)
 
@@ -100,7 +100,8 @@ def users():
 
 @contextlib.contextmanager
 def sleeper(become=lambda: None):
-    """A process that does nothing. The process is not started with subprocess, which considers a traced process ended when it stops."""
+    """A process that does nothing. It is not started by the module `subprocess`, because `subprocess` would consider a traced process
+    exited when it stops."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
@@ -117,8 +118,7 @@ def sleeper(become=lambda: None):
 
 
 def everyones_shm():
-    """Checks that users other than root can create files in /dev/shm. The check fails if /dev/shm is a plain folder in a bind-mounted
-    /dev."""
+    """Checks that users other than root can create files in /dev/shm. They cannot if /dev/shm is a plain folder in a bind-mounted /dev."""
     def make():
         become_nobody()
         with tempfile.NamedTemporaryFile(dir="/dev/shm"):
@@ -163,7 +163,7 @@ def real_time():
 
 
 def choose_pids():
-    """Tries to choose the next pid, in a separate pid namespace, because other programs on the machine also use up pids."""
+    """Tries to choose the next pid. Does so in a separate pid namespace, because other programs on the machine use up pids, too."""
     by_command("unshare", "-p", "-f", "--mount-proc", "sh", "-c", "echo 1000 >/proc/sys/kernel/ns_last_pid")
 
 
@@ -247,7 +247,7 @@ NEEDS = {
 
 @functools.lru_cache(None)
 def why_not(need):
-    """Returns why the need is refused, or None if it is met."""
+    """Returns the reason why the machine refuses the need, or None if it meets the need."""
     if need not in NEEDS:
         return None if shutil.which(need) else "there is no such command"
     try:
@@ -265,12 +265,13 @@ def free_shm():
 
 
 def causes(*expected):
-    """Returns the possible causes of lost calls: the given causes, and lack of memory if /dev/shm has no room for all rings."""
+    """Returns the causes that lost calls may have: the given causes, and `memory` if /dev/shm may be too small for all rings."""
     return {*expected} if free_shm() > 256 else {*expected, "memory"}
 
 
 def fail_if_required(why, need):
-    """Fails if CUDATRACE_REQUIRE names the need, or is `all`. If the function returns, the caller skips the part with this need."""
+    """Fails if CUDATRACE_REQUIRE is `all` or names the need. Otherwise returns, and the caller skips the part of the test that has this
+    need."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
     if required == "all" or need and need in required.split(","):
         raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
@@ -282,13 +283,13 @@ def skip(why):
 
 
 def refused(why):
-    """Skips the rest of the script because of a refusal that was discovered only during the test."""
+    """Skips the rest of the script because the machine has refused something only during the test."""
     fail_if_required(why, "")
     skip(why)
 
 
 def needs(*wanted, shm_mib=0):
-    """Ends the script unless all needs are met."""
+    """Skips the whole script if the machine does not meet all needs."""
     for need in wanted:
         if why := why_not(need):
             fail_if_required(f"no {need} here: {why}", need)

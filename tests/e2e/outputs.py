@@ -28,7 +28,7 @@ ALICE, BOB = 12001, 12002
 
 
 class Place:
-    """One user's folder for the output, the trace to export, a longer trace whose export takes time, and the tool."""
+    """A folder of one user for the output, with the trace to export, a longer trace whose export takes some time, and the tool."""
 
     long_db = None
 
@@ -133,7 +133,7 @@ def as_it_is(p):
             read.seek(0)
             check_content(p, form, read.read())
         path.unlink()
-        # Test pipes given by name, and open files, which are written from their current offset.
+        # Write to a pipe by each of its names. Then write to an open file, which must continue at the file's current offset.
         for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             check_content(p, form, p.write(name, form))
     with open(p.folder / "open", "w+b") as file:
@@ -148,13 +148,13 @@ def as_it_is(p):
     done = subprocess.run(["bash", "-c", script.replace(">&3", "; echo end"), "bash", *command], timeout=DEADLINE_S, **p.options())
     equal((done.returncode, done.stderr), (0, b""), "process substitution")
     check_content(p, "csv", done.stdout.removesuffix(b"end\n"))
-    # Test a FIFO without a reader. The command waits for a reader for a while.
+    # Write to a FIFO without a reader. The command waits for a reader for a while before it fails.
     if p.uid is None:
         path = p.make("fifo", "fifo")
         with unchanged(path):
             p.write("fifo", status=1, says="'fifo': it is a FIFO without a reader")
         path.unlink()
-    # A reader that stops early.
+    # Close the pipe before the command has written everything.
     for ignore in (False, True):
         child = p.start("-", restore_signals=not ignore)
         child.stdout.read(10)
@@ -165,8 +165,8 @@ def as_it_is(p):
 
 
 def standard_output(s):
-    """Tests standard output. A full disk is reported once, a closed pipe is not reported, and no opened file takes the number of a closed
-    standard descriptor."""
+    """Tests commands that write to standard output. A full disk must be reported once, and a closed pipe must not be reported. If a
+    standard descriptor is closed, no file that the command opens may take its number."""
     for command in (["sql", "SELECT * FROM calls"], ["report"], ["timeline"], ["top", "--once"], ["export"], ["html", "--output", "-"]):
         command[1:1] = ["--db", s.db]
         with open("/dev/full", "w") as full:
@@ -222,7 +222,8 @@ def refused(p):
 
 
 def replaced(p):
-    """Checks that a replaced file keeps its mode and owner, and that a link's target is replaced instead of the link."""
+    """Checks that a file keeps its mode and owner when it is replaced, and that the command replaces the target of a link instead of the
+    link itself."""
     file = p.make("file", "file", mode=0o640)
     before = facts(file)
     p.write("file")
@@ -237,7 +238,7 @@ def replaced(p):
         p.write("dangling")
     check_content(p, "csv", (p.folder / "target").read_bytes())
     equal(facts(p.folder / "target")[2], 0o600, "the mode of what a link led to")
-    # Test a target in a folder where no new file can be created.
+    # Write to a file in a folder where the user cannot create new files.
     if IS_ROOT and p.uid is None:
         return
     (p.folder / "shut").mkdir()
@@ -255,7 +256,7 @@ def replaced(p):
 
 
 def broken_off(p):
-    """Checks that if an export ends early for any reason, the old file is unchanged, and no other file is left."""
+    """Checks that if an export fails or is stopped by a signal, the old file is unchanged, and no other file is left."""
     file = p.make("kept", "file")
     for form in p.formats:
         with promise("output-whole"), unchanged(file):
@@ -272,8 +273,8 @@ def broken_off(p):
 def stop_while_writing(p, kept, output, number):
     """Sends a signal to the export as soon as its temporary file appears. Repeats this until a signal arrives in time. After that, the
     old file must be unchanged."""
-    # The test sleeps until the file is created (IN_CREATE), and then runs at once, because the export has the lowest priority. If it
-    # polled instead, it would not be scheduled in time.
+    # The test sleeps until the export creates a file (IN_CREATE). It then runs at once, because the export has the lowest priority. If the
+    # test polled for the file instead, it would not be scheduled in time.
     created, libc = 0x100, ctypes.CDLL(None)
     for _ in range(100):
         before = seen(kept)
@@ -293,7 +294,7 @@ def stop_while_writing(p, kept, output, number):
 
 
 def laid_by_others(p):
-    """Tests, as root and as a user, files that another user has put into a world-writable folder."""
+    """Tests outputs that another user has put into a world-writable folder. Runs the export as root and as an ordinary user."""
     p.folder.chmod(0o1777)
     os.chown(p.folder, 0, 0)
     victim = p.folder.parent / f"victim-{p.uid}"
@@ -314,7 +315,7 @@ def laid_by_others(p):
             p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user made")
             check(not (p.folder.parent / "hole").exists(), "a link of another user's was followed")
             (p.folder / "hole").unlink()
-    # Test links that belong to the user or to the folder's owner.
+    # Links that belong to the user or to the folder's owner are followed.
     for owner in (p.uid, 0):
         own = p.make("own", "link", "mine", owner=owner)
         p.write("own")
@@ -332,7 +333,7 @@ def laid_by_others(p):
 
 
 def mounted(p):
-    """Checks that a file which is a mount point, as in a container, is not replaced but written in place."""
+    """Checks that a file that is a mount point, as is common in containers, is not replaced but written in place."""
     target = p.make("mount", "file")
     script = 'mount --bind source mount && "$@" && cat source'
     (p.folder / "source").write_bytes(b"old\n")
