@@ -1,7 +1,8 @@
-"""Tests the files that `export` and `html` write. A target that is not a regular file is kept, and receives the output. A regular file is
-either written completely or left unchanged. A new file is readable only by its owner, and other users' links are not followed.
+"""Tests the files that `export` and `html` write. If the output is not a regular file, the command writes to it instead of replacing it. A
+regular file is either written completely or left unchanged. A new file is readable only by its owner, and other users' links are not
+followed.
 
-The test avoids the machine's own devices, because a tool that replaced a device would take it away from all users."""
+The test does not use the machine's own device files, because a faulty command might replace them."""
 import contextlib
 import ctypes
 import os

@@ -12,7 +12,7 @@ INCREMENTAL_STATE_CLEARED = 1
 
 
 def decode(path):
-    """Returns the packets as [{field: [value]}], parsed from the output of protobuf's own decoder."""
+    """Returns a file's packets as [{field: [value]}], parsed from the output of protobuf's own decoder."""
     with open(path, "rb") as trace:
         done = subprocess.run(["protoc", f"--proto_path={SOURCE / 'tools/cli/export'}", "--decode=perfetto.Trace", "perfetto.proto"],
                               stdin=trace, capture_output=True, text=True)
@@ -37,12 +37,12 @@ def decode(path):
 
 
 def text(value):
-    """Decodes the escapes in a string that protoc has printed."""
+    """Decodes the escape sequences in a string that protoc has printed."""
     return value if '"' not in value[:1] else value[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
 
 
 def read_perfetto(path):
-    """Returns the clocks, tracks and events of a file, with interned names resolved."""
+    """Returns (clocks, tracks, events) of a file, with interned names resolved."""
     names = {kind: {} for kind in ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
     tracks, events, clocks = {}, [], None
     for number, packet in enumerate(decode(path)):
@@ -77,7 +77,7 @@ def read_perfetto(path):
 
 
 def slices(events):
-    """Returns all complete slices as [(begin, end)], and a list of the slices that do not end. Slices on one track are nested."""
+    """Returns ([(begin, end)] of all complete slices, [slices that do not end]). Checks that the slices on each track are nested."""
     open_slices, whole = collections.defaultdict(list), []
     for event in sorted(events, key=lambda e: e["at"]):  # a stable sort, as in the programs that read the file
         stack = open_slices[event["track"]]
@@ -90,7 +90,7 @@ def slices(events):
 
 
 def arrows(whole):
-    """Returns the arrows between complete slices, as pairs of the events that begin the slices."""
+    """Returns the flow arrows between complete slices. An arrow is a pair of the events that begin the two slices."""
     begun = {}
     for begin, _ in whole:
         for flow in begin["flows"]:

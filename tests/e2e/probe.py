@@ -1,5 +1,5 @@
-"""Tests that `cudatrace probe` records every driver call of processes without the hook, in any mount namespace. If the probe, a writer,
-the daemon or the process is killed, every lost call is counted."""
+"""Tests that `cudatrace probe` records every driver call of processes without the hook, in any mount namespace. Every lost call must be
+counted, even if the probe, a writer, the daemon or the process is killed."""
 import collections
 import contextlib
 import fcntl
@@ -29,11 +29,11 @@ def late(s):
 
 
 def exact(s, method):
-    """Checks with four threads that the probe stores exactly those calls that are made while it is attached."""
+    """Checks that exactly the calls made while the probe is attached are stored. The program has four threads."""
     p = Program(s, "steps", 4)
     p.step(10)
     before = truth_of(s, p.pid)
-    # With perf events, probe only a few functions, because closing hundreds of events takes seconds.
+    # With `--method event`, probe only a few functions, because closing hundreds of perf events takes seconds.
     probe = Probe(s, "--pid", p.pid, "--method", method, "--verbose", *(["--calls", "cuDriver*,cuInit"] if method == "event" else []))
     p.step(300)
     expected = dict(truth_of(s, p.pid) - before)
@@ -49,8 +49,8 @@ def exact(s, method):
 
 
 def whole_life(s, calls="*"):
-    """Checks that a process which starts after the probe is recorded from its first call to its last, except for the calls excluded by
-    --calls."""
+    """Checks that a process that starts after the probe is recorded from its first call to its last, except for the calls that --calls
+    excludes."""
     probe = Probe(s, *s.every, "--calls", calls)
     done = s.start(WORKLOADS / "calls", "--mix", "training", "--threads", "3", "--calls", "3000", "--seed", "5", preload=False,
                    stdout=subprocess.PIPE, text=True)
@@ -77,7 +77,7 @@ def nested(s, method):
 
 
 def short_lives(s):
-    """Tests processes that exit before the probe reads their start event."""
+    """Tests processes that may exit before the probe has read the event of their start."""
     probe = Probe(s, *s.every)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
     for child in children:
@@ -91,7 +91,8 @@ def short_lives(s):
 
 
 def hooked(s):
-    """Checks that processes with the hook are recorded only once, even if they exit before the probe examines them."""
+    """Checks that the calls of processes with the hook are recorded only once, even if the processes exit before the probe can examine
+    them."""
     probe = Probe(s, *s.every)
     os.kill(probe.child.pid, signal.SIGSTOP)
     children = [s.start(WORKLOADS / "calls", "--calls", "5", stdout=subprocess.DEVNULL) for _ in range(3)]
@@ -115,7 +116,7 @@ PLACES = {
 
 
 def hidden(s, how):
-    """Tests a deleted library, and a library on an overlay, in a private mount namespace."""
+    """Probes a driver library in a private mount namespace that has been deleted, or is on an overlay file system."""
     if not can("mount namespaces", "a library that cannot be seen"):
         return
     place = s.dir / "place"
@@ -135,7 +136,7 @@ def hidden(s, how):
 
 
 def open_calls(s):
-    """Checks that a hanging call is an open call, even after its process has been killed."""
+    """Checks that the trace shows a hanging call as an open call, even after the process has been killed."""
     probe = Probe(s, *s.every)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         s.flush_until("the call that hangs", lambda: s.value(
@@ -161,8 +162,8 @@ def whole(s, *options, within=()):
 
 
 def kernel_events(s):
-    """With --kernel, the trace shows each call's page faults, and how long its thread was off the CPU. The program compares both with the
-    kernel's own counts."""
+    """Checks that with --kernel, the trace shows each call's page faults, and how long the call's thread was off the CPU. The program
+    prints the kernel's own counts of its page faults and sleeps."""
     sleep_ms = 30
     probe = Probe(s, *s.every, "--kernel", "--calls", "cuOccupancy*,cuCtxSynchronize")
     done = s.start(WORKLOADS / "off_cpu", "--pages", 100, "--sleep", sleep_ms, preload=False, stdout=subprocess.PIPE, text=True)
@@ -175,12 +176,13 @@ def kernel_events(s):
     calls = s.rows("""SELECT duration_ns, ifnull(blocked, 0), ifnull(blocked_ns, 0), ifnull(preempted_ns, 0), ifnull(page_faults, 0)
                         FROM calls LEFT JOIN (SELECT call_id, blocked, blocked_ns, preempted_ns, page_faults FROM off_cpu) USING (call_id)
                        WHERE layer = 'driver' AND pid = ? ORDER BY call_id""", done.pid)
-    # Check only the second round of these calls, when the program's code is already mapped.
+    # Check only the second round of calls. In the first round, mapping the program's code causes additional page faults.
     touching, sleeping, idle = calls[3:]
     equal((touching[1], touching[4]), (0, 100), "sleeps and page faults of the call that touches pages")
     equal((sleeping[1], sleeping[4]), (1, 0), "those of the call that sleeps")
     equal((idle[1], idle[4]), (0, 0), "those of the call that does nothing")
-    # A virtual machine's processor may be stopped until the sleep is nearly over.
+    # The recorded sleep may be much shorter than requested, because the processor of a virtual machine may be stopped until the sleep is
+    # nearly over.
     check(0 < sleeping[2] and sleeping[2] + sleeping[3] <= sleeping[0], "time off the processor, of a sleep of", sleep_ms, "ms:", sleeping)
     equal(s.rows("SELECT name, blocked_ns > 0 AND blocked_ns <= duration_ns FROM waits JOIN processes USING (process_id) WHERE pid = ?", hung.pid),
           [("cuCtxSynchronize", 1)], "the wait of the call that hung")
@@ -200,7 +202,7 @@ def other_namespace(s):
 
 
 def many_threads(s):
-    """Tests more threads than fit into the kernel's map."""
+    """Tests a process with more threads than fit into the probe's map in the kernel."""
     whole(s, "--threads", "1500", "--calls", "50")
 
 
@@ -226,7 +228,7 @@ def in_top(s):
 
 
 def programs_of(probe):
-    """Returns the ids of the BPF programs that the probe keeps in the kernel."""
+    """Returns the IDs of the BPF programs that the probe has loaded into the kernel."""
     ids = set()
     for info in pathlib.Path(f"/proc/{probe.child.pid}/fdinfo").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed
@@ -236,14 +238,14 @@ def programs_of(probe):
 
 
 def programs():
-    """Returns the ids of all BPF programs in the kernel."""
+    """Returns the IDs of all BPF programs in the kernel."""
     tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
     return {program["id"] for program in json.loads(subprocess.run([tool, "-j", "prog", "show"], stdout=subprocess.PIPE, check=True).stdout)}
 
 
 def probe_killed(s):
-    """Checks that after the probe is killed, all calls that it has seen are stored, its BPF programs are unloaded, and the next probe
-    continues."""
+    """Checks that if the probe is killed, all calls that it has seen are stored, its BPF programs are unloaded, and the next probe of the
+    process continues."""
     p = Program(s, "steps", 2)
     before = truth_of(s, p.pid)
     probe = Probe(s, "--pid", p.pid)
@@ -265,8 +267,8 @@ def probe_killed(s):
 
 
 def killed_in_order(s, *order):
-    """Kills the probe, the daemon and the process in the given order. The next daemon stores all calls made while both the probe and the
-    process were alive, and nothing stays in the kernel."""
+    """Kills the probe, the daemon and the process in the given order. Checks that the next daemon stores all calls made while both the
+    probe and the process were alive, and that no BPF programs stay in the kernel."""
     p = Program(s, "steps", 2)
     before = truth_of(s, p.pid)
     probe = Probe(s, "--pid", p.pid)
@@ -289,8 +291,8 @@ def killed_in_order(s, *order):
 
 
 def daemon_killed(s):
-    """Checks that after the daemon is killed, the next daemon stores the calls made in the meantime. After a clean stop, calls are not kept
-    in any segment, and the trace shows when the gap was."""
+    """Checks that if the daemon is killed, the next daemon stores the calls made in the meantime, and that recording also continues after a
+    daemon was stopped normally."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     p.step(100)
@@ -312,7 +314,7 @@ def daemon_killed(s):
 
 
 def executes(s):
-    """Checks that a process which execs another program appears as two processes in the trace."""
+    """Checks that a process that execs another program appears as two processes in the trace."""
     p = Program(s, "exec")
     probe = Probe(s, *s.every)
     p.child.send_signal(signal.SIGUSR1)
@@ -336,7 +338,8 @@ if left > 0:
 
 
 def executes_named(s):
-    """Tests a process given with --pid that loads the driver later, and execs two other programs before the probe examines it again."""
+    """Tests a process selected with --pid that loads the driver only after the probe has started, and then execs two other programs before
+    the probe examines the process again."""
     script = s.dir / "chain.py"
     script.write_text(CHAIN)
     p = s.start(sys.executable, script, 2, s.driver_file, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -351,8 +354,8 @@ def executes_named(s):
 
 
 def executes_late(s):
-    """Checks that the probe survives if a writer exits before receiving a message. The probed process execs another program and exits at
-    once."""
+    """Checks that the probe survives if a writer exits before it has received the probe's message. The probed process execs another program
+    and is killed at once."""
     p = Program(s, "exec")
     probe = Probe(s, *s.every)
     writer = wait_for("a writer", lambda: writer_of(probe, p.pid))
@@ -367,7 +370,7 @@ def executes_late(s):
 
 
 def closed_files(s):
-    """Checks that a probe started without standard descriptors opens no other files as descriptors 0 to 2."""
+    """Checks that a probe started with closed standard descriptors has only /dev/null as descriptors 0 to 2."""
     p = Program(s, "steps")
     child = s.start("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", PROBE, "--session", s.name, "--pid", p.pid, preload=False)
     s.flush_until("the process", lambda: (p.pid,) in s.rows("SELECT pid FROM processes"))
@@ -403,7 +406,7 @@ def wrong(s):
 
 
 def unfit_kernel(s):
-    """Checks that the probe and the doctor report a kernel without BTF, or one that is too old."""
+    """Checks that the probe and `cudatrace doctor` report a kernel that has no BTF or is too old."""
     if not can("mount namespaces", "a kernel without BTF"):
         return
     for change, why in (("true", "the kernel has no BTF: /sys/kernel/btf/vmlinux cannot be read"),
@@ -416,8 +419,8 @@ def unfit_kernel(s):
 
 
 def other_user(s):
-    """Checks that if a process's user has no daemon, the daemon of the user who runs the probe records the process. A probe that finds no
-    functions to attach to reports this."""
+    """Checks that if the user of a process has no daemon, the daemon of the user that runs the probe records the process. Also checks that
+    a probe reports if it finds no functions to attach to."""
     if not can("several users", "a process of another user"):
         return
     p = Program(s, "steps", within=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"], env={"SIMCUDA_COUNTS": ""})
@@ -445,8 +448,8 @@ def run_while_it_steps(s, p, calls, *command):
 
 
 def removed_segments(pid):
-    """Returns the removed files in /dev/shm that the process keeps open. A file that was created without a name counts as removed only if
-    it has no name now."""
+    """Returns the files in /dev/shm that the process has open and that have been removed. Checks the number of links, because a file that
+    was created without a name may have been given one since."""
     removed = []
     for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed
@@ -456,8 +459,9 @@ def removed_segments(pid):
 
 
 def taken_over(s, method, target, *options):
-    """Checks that a running probe takes over a process when `cudatrace detach` ends its visit. No call is missed or recorded twice. If
-    the visit used --inline, whose jumps stay in the code until the detach, recording begins soon after the detach."""
+    """Checks that a running probe takes over a process when `cudatrace detach` detaches from it, so that no call is missed or recorded
+    twice. If the process was attached to with --inline, jumps stay in the code until the detach, and the probe begins to record soon after
+    the detach."""
     p = Program(s, "steps", 4)
     run_while_it_steps(s, p, 1, *attach(s, p, *options))
     s.flush()
@@ -483,8 +487,8 @@ def taken_over(s, method, target, *options):
 
 
 def attached(s, *options):
-    """Checks that attach refuses a process while it is probed, and that a file is not probed while a process's copy contains jumps written
-    by --inline. The kernel would put a breakpoint into a jump, and the process would crash."""
+    """Checks that attach refuses a process while it is probed, and that the probe does not probe a library while a process's copy of it
+    contains jumps written by `attach --inline`. The kernel would put a breakpoint into a jump, and the process would crash."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)
     refused_by = s.run(*attach(s, p, *options), preload=False, status=1).stderr
@@ -500,8 +504,9 @@ def attached(s, *options):
 
 
 def in_use(s, target):
-    """While another command holds a process, the probe cannot attach to the process's library. The probe prints this. Once it has attached,
-    it reports the functions as probed, and records all calls from then on, even if the held process has ended."""
+    """Checks that the probe prints a message if it cannot attach to a library because another command is working on a process that has
+    loaded it. Once the probe has attached, it must report that the functions are probed, and record all calls from then on, even if the
+    process has ended."""
     p = Program(s, "steps")
     folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(folder, fcntl.LOCK_EX)
@@ -548,7 +553,7 @@ TESTS = [*((exact, method) for method in METHODS), (whole_life,), (whole_life, "
 if SHAPE:
     inline = ["--inline"] if SHAPE.endswith("-unknown") else []
     TESTS += [(attached, *inline), (taken_over, METHODS[0], "every", *inline), (taken_over, METHODS[1], "one", *inline)]
-# A test is selected by its name, with or without its parameters, as in "exact" or "exact multi".
+# Arguments select tests by name, with or without the tests' parameters: "exact" or "exact multi".
 names = {" ".join(getattr(part, "__name__", part) for part in test): test for test in TESTS}
 for unknown in set(sys.argv[1:]) - {name for long in names for name in (long, long.split()[0])}:
     sys.exit(f"no test is called '{unknown}'")

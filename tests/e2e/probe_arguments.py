@@ -14,7 +14,7 @@ SAME_EACH_RUN = re.compile(r"(?!.*(_ns|_us)$)(?!(process_id|thread_id|pid|tid|th
 
 
 def detail_views(s):
-    """Returns {view: the columns that are the same in each run} for the views with rows about single calls."""
+    """Returns {view: the columns whose values are the same in each run} for the views that have a row for each call."""
     views = {}
     for (name,) in s.rows("SELECT name FROM sqlite_master WHERE type = 'view'"):
         columns = [column for _, column, *_ in s.rows(f"PRAGMA table_info({name})")]
@@ -24,8 +24,8 @@ def detail_views(s):
 
 
 def rows_of(s, pid, views):
-    """Returns all rows about the calls of a process. Each call id is replaced by the call's index. Large numbers, which may be addresses,
-    are renumbered in the order of their first occurrence."""
+    """Returns all rows about the calls of a process. Replaces each call ID by the call's index. Large numbers, which may be addresses, are
+    replaced by consecutive numbers in the order of their first occurrence."""
     calls = s.rows(CALLS, pid)
     number_of = {call_id: number for number, (call_id, *_) in enumerate(calls)}
     large = {}
@@ -46,8 +46,8 @@ def rows_of(s, pid, views):
 
 
 def answer_pauses(s, child):
-    """Continues the program each time it pauses. The program pauses after passing images or files to the driver, so that the writer can
-    read them from the process."""
+    """Lets the program continue each time it pauses. The program pauses after it has passed images or files to the driver, so that the
+    probe's writer can read them from the process."""
     printed = 0
     for line in child.stdout:
         printed += line.startswith("call ")
@@ -60,7 +60,7 @@ def answer_pauses(s, child):
 
 
 class Run:
-    """A run of a program, which is stopped before its first call if the hook is not preloaded."""
+    """A run of a program. If the hook is not preloaded, the program is stopped before its first call, so that the probe can attach."""
 
     def __init__(self, s, command, env, preload):
         self.s, self.command = s, command

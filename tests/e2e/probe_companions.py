@@ -15,7 +15,7 @@ PAGES, SLEEP_MS = 100, 30
 
 
 class Traced:
-    """A program with the hook, between two rounds of calls."""
+    """A program with the hook that has made a first round of calls, and waits before its second round."""
 
     def __init__(self, s, *arguments):
         self.s = s
@@ -26,7 +26,7 @@ class Traced:
             pass
 
     def finish(self):
-        """Makes the second round. The program must print the kernel's own counts."""
+        """Lets the program make its second round of calls, and checks the kernel's own counts, which the program prints."""
         equal(self.child.communicate("\n", timeout=DEADLINE_S)[0], f"{PAGES} page faults\n1 sleeps\n", "the kernel's counts")
         equal(self.child.returncode, 0, "the program's status")
 
@@ -35,7 +35,7 @@ class Traced:
 
 
 def check_events(s, pid, depth, may_be_late=False):
-    """Checks the second round's events against its calls, which have this depth."""
+    """Checks that the events of the second round belong to the right calls. The calls have the given depth."""
     calls = s.rows("""SELECT depth, duration_ns, ifnull(blocked, 0), ifnull(blocked_ns, 0), ifnull(preempted_ns, 0), ifnull(page_faults, 0)
                         FROM calls LEFT JOIN (SELECT call_id, blocked, blocked_ns, preempted_ns, page_faults FROM off_cpu) USING (call_id)
                        WHERE name = ? AND pid = ? AND depth = ? ORDER BY call_id""", CALL, pid, depth)
@@ -43,7 +43,8 @@ def check_events(s, pid, depth, may_be_late=False):
     equal((touching[2], touching[5]), (0, PAGES), "sleeps and page faults of the call that touches pages")
     equal((sleeping[2], sleeping[5]), (1, 0), "those of the call that sleeps")
     equal((idle[2], idle[5]), (0, 0), "those of the call that does nothing")
-    # A virtual machine's processor may be stopped until the sleep is nearly over.
+    # The recorded sleep may be much shorter than requested, because the processor of a virtual machine may be stopped until the sleep is
+    # nearly over.
     check(0 < sleeping[3] and sleeping[3] + sleeping[4] <= sleeping[1], "time off the processor, of a sleep of", SLEEP_MS, "ms:", sleeping)
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'kernel' AND name = 'blocked' AND pid = ?", pid), [(depth + 1,)],
           "depths of the events")
@@ -54,7 +55,8 @@ def check_events(s, pid, depth, may_be_late=False):
 
 
 def events(s, nest=0):
-    """With --pid and with --all, page faults and pauses during a call recorded by the hook appear in the trace below that call."""
+    """Checks that with --pid and with --all, page faults and pauses during a call recorded by the hook appear in the trace one level below
+    that call."""
     for target in "pid", "all":
         p = Traced(s, "--nest", nest)
         probe = Probe(s, *(s.every if target == "all" else ["--pid", p.pid, "--library", s.driver_file]), "--kernel")
@@ -68,7 +70,7 @@ def events(s, nest=0):
 
 
 def many_processes(s):
-    """More processes than the BPF programs compare directly have their events, too."""
+    """Checks that events are also recorded for more processes than the BPF programs can compare directly."""
     processes = [Traced(s) for _ in range(10)]
     probe = Probe(s, *(option for p in processes for option in ("--pid", p.pid)), "--kernel")
     for p in processes:
@@ -79,7 +81,7 @@ def many_processes(s):
 
 
 def verbose(s):
-    """With --verbose, the probe ends with the costs of the BPF programs, and with the number of events."""
+    """Checks that with --verbose, the probe prints the costs of its BPF programs and the number of events when it ends."""
     p = Traced(s)
     probe = Probe(s, "--pid", p.pid, "--kernel", "--verbose")
     p.finish()
@@ -95,7 +97,7 @@ def verbose(s):
 
 
 def replayed(s):
-    """In a replayed recording, a companion's events are below the same threads' calls."""
+    """Checks that the replay of a recording gives the same trace, with the companion's events below the calls of the same threads."""
     events(s)
     s.stop_daemon()
     again = s.dir / "again.db"
@@ -107,7 +109,7 @@ def replayed(s):
 
 
 def nested_events(s):
-    """An event is one level deeper than the innermost call that the hook has open."""
+    """Checks that an event is one level deeper than the innermost open call that the hook records."""
     events(s, nest=3)
 
 
@@ -116,8 +118,8 @@ def libc_of(pid):
 
 
 def hooks(s):
-    """Calls to hooked functions, and tracepoints, are below the driver calls recorded by the hook. Kernel events are below the calls to
-    hooked functions."""
+    """Checks that tracepoints and calls to functions with a hook are below the driver calls recorded by the hook, and that kernel events
+    are below the calls to functions with a hook."""
     p = Traced(s, "--nest", 2)
     library = libc_of(p.pid)
     table = s.dir / "hooks"
@@ -144,8 +146,8 @@ def hooks(s):
 
 
 def hooks_on_all(s):
-    """With a table of hooks but no --kernel, a probe of all processes also accompanies the hook. It records no driver call a second
-    time."""
+    """Checks that a probe of all processes also accompanies the hook if it has a table of hooks, but no --kernel, and that it records no
+    driver call a second time."""
     own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     p = Traced(s)
     table = s.dir / "hooks"
@@ -162,8 +164,8 @@ def hooks_on_all(s):
 
 
 def hooks_of_new(s):
-    """Calls to hooked functions are recorded in a thread that made its first calls after the probe had started, but before it accompanied
-    the hook."""
+    """Checks that calls to functions with a hook are recorded even in a thread that made its first calls after the probe had started, but
+    before the probe accompanied the hook."""
     own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     points = can("tracefs", "hooks on tracepoints")
     table = s.dir / "hooks"
@@ -182,7 +184,7 @@ def hooks_of_new(s):
 
 
 def plain_probe(s):
-    """Without --kernel and --hooks, a probe does not accompany the hook."""
+    """Checks that a probe without --kernel and --hooks does not accompany the hook."""
     p = Traced(s)
     probe = Probe(s, "--pid", p.pid)
     check("is not recorded: the hook records it" in probe.said, probe.said)
@@ -193,7 +195,7 @@ def plain_probe(s):
 
 
 def in_doctor(s):
-    """`cudatrace doctor` describes the hook's segment, not the companion's."""
+    """Checks that `cudatrace doctor` describes the segment of the hook, and not the companion's segment."""
     p = Traced(s)
     functions = len(truth_of(s, p.pid))
     probe = Probe(s, "--pid", p.pid, "--kernel")
@@ -204,7 +206,7 @@ def in_doctor(s):
 
 
 def other_session(s):
-    """A probe does not accompany the hook of another session."""
+    """Checks that a probe does not accompany the hook of another session."""
     with Session() as other:
         other.start_daemon()
         p = Traced(other)
@@ -218,7 +220,8 @@ def other_session(s):
 
 
 def writer_killed(s):
-    """If a writer is killed and the process ends before the next writer starts, the process ends in the trace after its last event."""
+    """Checks that if a writer is killed, and the traced process exits before the next writer starts, the trace still contains the events
+    that waited in the kernel."""
     p = Traced(s)
     probe = Probe(s, "--pid", p.pid, "--kernel")
     killed = writer_of(probe, p.pid)
@@ -236,7 +239,7 @@ def writer_killed(s):
 
 
 def outlived(s):
-    """If the probe ends first, the hook continues, and the process does not end in the trace."""
+    """Checks that if the probe ends before the process, the hook continues to record, and the trace does not show the process as ended."""
     p = Traced(s)
     probe = Probe(s, "--pid", p.pid, "--kernel")
     probe.end()
@@ -248,7 +251,7 @@ def outlived(s):
 
 
 def daemon_restarted(s):
-    """After the daemon has been replaced, events are below the calls again."""
+    """Checks that events appear below the calls again after the daemon has been replaced."""
     p = Traced(s)
     probe = Probe(s, *s.every, "--kernel")
     wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
@@ -262,7 +265,8 @@ def daemon_restarted(s):
 
 
 def run_ended(s):
-    """A probe that continues after `cudatrace run` is not a process that continues untraced, whether or not it recorded the command's events."""
+    """Checks that when `cudatrace run` ends, it does not report a probe that is still running as a process that continues untraced, whether
+    or not the probe recorded the command's events."""
     s.stop_daemon()
     for options in (), ("--kernel",):
         run = s.start(CUDATRACE, "run", "--db", s.db, "--", WORKLOADS / "off_cpu", "--pages", PAGES, "--sleep", SLEEP_MS, "--await", 1,

@@ -1,5 +1,5 @@
-"""Tests `cudatrace probe --discover` when it cannot count: wrong options, and kernels that lack a feature. In these cases, the command is
-not started. tests/kernel/driver_hooks.py tests the counts, in a virtual machine."""
+"""Tests that `cudatrace probe --discover` does not start the command if it cannot count calls, because an option is wrong or the kernel
+lacks a feature. The counts themselves are tested by tests/kernel/driver_hooks.py, in a virtual machine."""
 import os
 import subprocess
 
@@ -11,7 +11,8 @@ LACK = "--discover needs kprobes, and this kernel has none (CONFIG_KPROBES, CONF
 
 
 def discover(s, *arguments, **options):
-    """Runs `cudatrace probe` with a command that would create a file. Returns the status and the message."""
+    """Runs `cudatrace probe` with a command that would create a file, and checks that it does not. Returns (exit status, standard
+    error)."""
     made = s.dir / "made"
     command = ["--", "touch", made] if "--discover" in arguments else []
     done = subprocess.run([CUDATRACE, "probe", *arguments, *command], capture_output=True, text=True, **options)

@@ -1,4 +1,4 @@
-"""Tests `cudatrace probe --hooks` while it records: library functions and tracepoints become calls with fields."""
+"""Tests the calls that `cudatrace probe --hooks` records for library functions and tracepoints, with their fields."""
 import os
 import signal
 import subprocess
@@ -13,7 +13,7 @@ CALL = "cuOccupancyMaxPotentialBlockSize"
 
 
 class Hooks(AnyHooks):
-    """A probe with a table of hooks, which also records the program's calls to the driver function CALL."""
+    """A probe with a table of hooks that also records the program's calls to the driver function CALL."""
 
     def __init__(self, s, *lines, options=()):
         super().__init__(s, *lines, options=("--calls", CALL, *options))
@@ -23,7 +23,8 @@ class Hooks(AnyHooks):
 
 
 def values(s):
-    """Checks the values of fields that are read from arguments, memory, strings and results, in each width, signed and unsigned."""
+    """Checks the values of fields read from arguments, memory, strings and results. The numbers are signed and unsigned, and have various
+    widths."""
     hooks = Hooks(s, f"{PUT} put tag=arg0+0:u32 level=arg0+4:s16 low=arg0+4:u8 bytes=arg0+8 name=arg1:str number=arg2:s32 sixth=arg6:s64 status=ret:s32",
                   f"uprobe:{LIBRARY}:hookable_name name text=ret:str out=arg0+0:u64 number=arg1:u8 seventh=arg7")
     pid = hooks.run("--times", 3)
@@ -44,8 +45,8 @@ def values(s):
 
 
 def depths(s):
-    """Checks the depth and order of a hook inside a driver call, and of a driver call inside a hook. A call left by longjmp() is not
-    recorded."""
+    """Checks the depth and order of calls if a function with a hook is called inside a driver call, and if a driver call is made inside a
+    function with a hook. A call left by longjmp() is not recorded."""
     hooks = Hooks(s, f"{PUT} put", f"uprobe:{LIBRARY}:hookable_around around")
     pid = hooks.run("--times", 1)
     hooks.probe.end()
@@ -57,8 +58,8 @@ def depths(s):
 
 
 def entries(s):
-    """Checks that a hook at the entry records a call without a duration, before the calls that the function makes. The function may be left
-    in any way."""
+    """Checks that a hook with `at entry` records a call without a duration before the calls that the function makes, no matter how the
+    function is left."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32 name=arg1:str seventh=arg7 at entry if arg2:s32 < -1", f"uprobe:{LIBRARY}:hookable_around around at entry")
     pid = hooks.run("--times", 3)
     hooks.probe.end()
@@ -93,7 +94,7 @@ def conditions(s):
 
 
 def tracepoints(s):
-    """Checks that a tracepoint is recorded as a call without a duration, inside the call that its thread is making."""
+    """Checks that a tracepoint hit by a thread is recorded as a call without a duration, inside the thread's current call."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     hooks = Hooks(s, "tracepoint:sched:sched_switch switch from=prev_comm next=next_comm pid=prev_pid to=next_pid state=prev_state in calls")
@@ -108,13 +109,13 @@ def tracepoints(s):
 
 
 def signals(number, count, handler="signal.SIG_IGN"):
-    """Starts a process that is not traced, and sends itself signals."""
+    """Starts an untraced process that sends signals to itself."""
     act = f"import os, signal; signal.signal({number}, {handler}); [os.kill(os.getpid(), {number}) for _ in range({count})]"
     return subprocess.Popen([sys.executable, "-c", act])
 
 
 def machine(s):
-    """A tracepoint `in machine` is recorded in any thread, including threads of untraced processes and of the kernel."""
+    """Checks that a tracepoint with `in machine` is recorded in any thread, including threads of untraced processes and of the kernel."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     low, high, limited = (signal.SIGRTMIN + number for number in (20, 21, 22))
@@ -147,7 +148,8 @@ def machine(s):
 
 
 def machine_losses(s):
-    """`in machine` events that do not fit into the ring are counted as lost. A new writer continues where a killed one stopped."""
+    """Checks that events of `in machine` hooks are counted as lost if they do not fit into the ring. If the writer is killed, a new writer
+    must continue where it stopped."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     number = signal.SIGRTMIN + 23
@@ -171,8 +173,8 @@ def machine_losses(s):
 
 
 def reload(s):
-    """Checks that SIGHUP makes the probe read the table again. Unchanged hooks keep recording, and other hooks end or begin. A table with
-    errors changes nothing."""
+    """Checks that SIGHUP makes the probe read the table again. Unchanged hooks continue to record, removed hooks end, and new hooks begin.
+    If the new table has errors, all hooks stay as they are."""
     hooks = Hooks(s, f"{PUT} put number=arg2:s32", f"uprobe:{LIBRARY}:hookable_name name")
 
     def read_again(*lines, message):
@@ -196,7 +198,7 @@ def reload(s):
 
 
 def refused(s):
-    """Checks that the probe reports hooks that it cannot attach, and that the other hooks record."""
+    """Checks that the probe reports hooks that it cannot attach, and that the other hooks record calls."""
     hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.driver_file}:{CALL} twice", f"{PUT} again")
     for line in (f"{hooks.file}:2: none: the kernel has no function no_such_function: its module is not loaded, or the compiler has inlined it",
                  f"{hooks.file}:3: twice: the probe records {CALL} itself: exclude it there with --calls '*,!{CALL}' to hook it",

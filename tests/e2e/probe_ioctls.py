@@ -1,5 +1,5 @@
-"""Tests that `cudatrace probe --ioctls` records the requests that a probed process makes to NVIDIA's kernel driver, as the hook does, and
-other system calls on the driver's devices. Give the names of tests to run only those."""
+"""Tests that `cudatrace probe --ioctls` records a probed process's requests to NVIDIA's kernel driver, as the hook does, and also its other
+system calls on the driver's devices. Arguments select tests by name."""
 import collections
 import errno
 import os
@@ -16,12 +16,12 @@ REQUEST, ITS_CLASS = "UVM_RELEASE_VA", "RM_ALLOC NV01_ROOT_CLIENT"
 
 
 def start(s, *mode, preload=False):
-    """Starts ioctl_requests, which calls the driver and waits for a line."""
+    """Starts the program ioctl_requests, which calls the driver and then waits for a line."""
     return s.start(IOCTLS, *mode, preload=preload, env=s.simulated, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def wait_for_page(s):
-    """Starts ioctl_requests, and returns once its request is waiting for a page."""
+    """Starts ioctl_requests, and returns once it hangs in a request that waits for a page of memory."""
     process = start(s, "fault")
     process.stdin.write("\n")
     process.stdin.flush()
@@ -34,7 +34,8 @@ def await_end(s, pid, *states):
 
 
 def requests(s):
-    """Every kind of request, and every kind of failure, has a row with its name, status and size. Ioctls on other files have none."""
+    """Checks that every kind of request and every kind of failure has a row with the name, the status and the size of the request. Ioctls
+    on other files must have no rows."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = start(s, "kernel", 4, 20)
     output = process.communicate("\n", DEADLINE_S)[0]
@@ -53,7 +54,7 @@ def requests(s):
 
 
 def like_hook(s):
-    """A program gets the same rows from the hook and from the probe: inside the same calls, with the same values."""
+    """Checks that the hook and the probe record the same rows for a program's requests: inside the same calls, and with the same values."""
     inside = """
         SELECT outer.name, inner.name, inner.depth, inner.status, inner.bytes, count(*)
           FROM calls AS inner
@@ -91,7 +92,7 @@ def on_device_files(s, pid):
 
 
 def used(output):
-    """Returns the same for the output of `ioctl_requests files`."""
+    """Returns {(name, status, device, bytes): calls} as printed by `ioctl_requests files`."""
     lines = (line.split("\t") for line in output.splitlines())
     return collections.Counter((name, int(status), device, int(size)) for name, status, device, size in lines)
 
@@ -107,7 +108,8 @@ def check_files(s, pid, output):
 
 
 def files(s):
-    """Every openat(), mmap() and close() of a device has a row, whether it fails or not. Other files have none."""
+    """Checks that every openat(), mmap() and close() of a device file has a row, whether or not it fails, and that calls on other files
+    have none."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = start(s, "files", 4, 20)
     output = process.communicate("\n", DEADLINE_S)[0]
@@ -121,7 +123,8 @@ def files(s):
 
 
 def files_with_hook(s):
-    """The hook does not record these calls, so the probe adds them to a process that has the hook. The hook records the requests."""
+    """Checks that in a process with the hook, the hook records the requests, and the probe adds the openat(), mmap() and close() calls,
+    which the hook does not record."""
     process = start(s, "files", 4, 20, preload=True)
     s.flush_until("the process's segment", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", process.pid))
     probe = Probe(s, "--pid", process.pid, "--ioctls", env=s.simulated)
@@ -136,7 +139,7 @@ def files_with_hook(s):
 
 
 def by_option(s):
-    """Without --ioctls, there are no requests. The driver's calls are the same."""
+    """Checks that the probe without --ioctls records no requests, but the same driver calls."""
     probe = Probe(s, *s.every, env=s.simulated)
     done = s.start(WORKLOADS / "calls", "--calls", 50, "--mix", "alloc", preload=False, env={**s.simulated, "SIMCUDA_IOCTLS": 1},
                    stdout=subprocess.DEVNULL)
@@ -147,8 +150,8 @@ def by_option(s):
 
 
 def hanging(s):
-    """A hanging request is shown by name as an open call, and has a row once it has returned. Page faults during the request are
-    counted."""
+    """Checks that the trace shows a hanging request by name as an open call, and has a row for it once it has returned. The time that the
+    request was blocked is recorded, too."""
     probe = Probe(s, *s.every, "--ioctls", "--kernel", env=s.simulated)
     process = wait_for_page(s)
     open_calls = "SELECT name, depth FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", process.pid
@@ -165,7 +168,8 @@ def hanging(s):
 
 
 def killed(s):
-    """A process is killed during a request. The kernel ends the request before the process, so the request has a row."""
+    """Kills a process during a request. Checks that the request has a row, because the kernel ends the request before it ends the
+    process."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = wait_for_page(s)
     process.kill()
@@ -178,7 +182,7 @@ def killed(s):
 
 
 def full_ring(s):
-    """While the writer is stopped, the ring fills up. Requests that no longer fit are counted as lost, by device."""
+    """Stops the writer, so that the ring fills up. Checks that requests that do not fit are counted as lost, separately for each device."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = start(s, "kernel", 4, 400)
     s.flush_until("the process's segment", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", process.pid))
@@ -199,7 +203,7 @@ def full_ring(s):
 
 
 def many(s):
-    """Request kinds beyond the first 512 are recorded under one name."""
+    """Checks that if there are more than 512 kinds of requests, all further kinds are recorded under one name."""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     process = start(s, "kernel-many", 700)
     process.communicate("\n", DEADLINE_S)

@@ -1,4 +1,5 @@
-"""Tests `cudatrace probe --list`: the list agrees with the kernel's and the libraries' own lists, and each line is valid in a table of hooks."""
+"""Tests that `cudatrace probe --list` agrees with the lists that the kernel and the libraries have themselves, and that each of its lines
+is valid in a table of hooks."""
 import os
 import pathlib
 import re
@@ -18,19 +19,19 @@ def run(*arguments, **options):
 
 
 def listed(*patterns, options=(), status=0):
-    """Returns the lines for these patterns."""
+    """Returns the lines that `--list` prints for the given patterns."""
     done = run(*options, *(word for pattern in patterns for word in ("--list", pattern)))
     equal(done.returncode, status, f"the status: {done.stderr}")
     return done.stdout.splitlines()
 
 
 def targets(lines):
-    """Returns the targets of the lines, including those that would be refused."""
+    """Returns the target in each line, even if the line is commented out because a table must not contain it."""
     return [line.removeprefix("# ").split()[0] for line in lines]
 
 
 def is_table(s, lines):
-    """Checks that the lines are a good table, and that the probe finds each target."""
+    """Checks that the lines are a valid table of hooks, and that the probe finds each target."""
     table = s.dir / "hooks"
     good = [line for line in lines if not line.startswith("#")]
     for i in range(0, len(good), 256):
@@ -46,7 +47,8 @@ def exported(library):
 
 
 def kernel(s):
-    """The list contains the functions in the kernel's symbol table, without the suffixes that the compiler adds."""
+    """Checks that the list contains the functions in the kernel's symbol table, without the suffixes that the compiler adds to their
+    names."""
     words = [line.split() for line in pathlib.Path("/proc/kallsyms").read_text().splitlines()]
     names = {re.sub(r"\.(isra|constprop)\..*", "", word[2]) for word in words if word[1] in "tTwW" and ".cold" not in word[2]}
     for pattern, prefix in ("vfs_*", "vfs_"), ("do_*", "do_"), ("pipe_read", "pipe_read"), ("*anon_pipe_read", "anon_pipe_read"):
@@ -67,7 +69,8 @@ def kernel(s):
 
 
 def tracepoints(s):
-    """Tracepoints are listed with the fields in their records. A pattern without a kind matches tracepoint names, too."""
+    """Checks that tracepoints are listed with the fields of their records, and that a pattern that does not begin with `kprobe:`, `uprobe:`
+    or `tracepoint:` also matches tracepoints."""
     if not can("tracefs", "the list of tracepoints"):
         return
     lines = listed("tracepoint:sched:*", options=["--verbose"])
@@ -82,7 +85,8 @@ def tracepoints(s):
 
 
 def libraries(s):
-    """A library's exported functions are listed. Lines that --hooks would refuse are commented out, with the reason."""
+    """Checks that the functions that a library exports are listed, and that lines that --hooks would refuse are commented out and give the
+    reason."""
     libc, = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if line.endswith("/libc.so.6")}
     lines = listed(f"uprobe:{libc}:*")
     equal(set(targets(lines)), {f"uprobe:{libc}:{name}" for name in exported(libc)}, "the functions of the C library")
@@ -108,8 +112,8 @@ def libraries(s):
 
 
 def processes(s):
-    """With --pid, patterns match libraries that the process has loaded. For a file in another mount namespace, the list has a path that is
-    valid here."""
+    """Checks that with --pid, patterns match libraries that the process has loaded. If a library is in another mount namespace, its path in
+    the list must be valid in the probe's own namespace."""
     holder = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"LD_PRELOAD": str(CPP)})
     try:
         wait_for("the program to load the library", lambda: str(CPP) in pathlib.Path(f"/proc/{holder.pid}/maps").read_text())
@@ -138,7 +142,7 @@ def processes(s):
 
 
 def names(s):
-    """No two lines of a list have the same name, and long names are shortened to fit."""
+    """Checks that each line of a list has a different name for its hook, and that names that are too long are shortened."""
     copy = s.dir / "libcopy.so"
     copy.write_bytes(pathlib.Path(CPP).read_bytes())
     lines = listed(f"uprobe:{CPP}:hookable_put", f"uprobe:{copy}:hookable_put", options=["-v"])
@@ -155,8 +159,8 @@ def names(s):
 
 
 def wrong(s):
-    """A pattern that matches nothing is reported as an error, while the matches of other patterns are listed. Recording options exclude
-    --list."""
+    """Checks that a pattern that matches nothing is reported as an error, and that the matches of the other patterns are still listed.
+    --list must be refused together with options for recording."""
     done = run("--list", "kprobe:vfs_read", "--list", "no_such_*", "--list", "kprobe:nor_this")
     equal(done.returncode, 1, "the status if patterns match nothing")
     equal(targets(done.stdout.splitlines()), ["kprobe:vfs_read"], "the other pattern")
@@ -175,7 +179,8 @@ def wrong(s):
 
 
 def users(s):
-    """Another user gets the kernel's functions, and a message about everything that cannot be read."""
+    """Checks that a user without privileges gets a list of the kernel's functions, and a message about everything that the user may not
+    read."""
     if not can("several users", "a list without root"):
         return
     nobody = dict(user=65534, group=65534, extra_groups=[], cwd="/")

@@ -1,5 +1,5 @@
-"""Tests the writers of `cudatrace probe`: the process that writes the calls of a probed process is killed or stopped. No call is lost
-without being counted."""
+"""Tests the writers of `cudatrace probe`, the processes that write the calls of probed processes. If a writer is killed or stopped, every
+lost call must be counted."""
 import contextlib
 import os
 import pathlib
@@ -13,14 +13,14 @@ from untraced import VERSION, Program
 
 
 def kill_writer(probe, pid):
-    """Kills the writer, and returns once a new writer has replaced it."""
+    """Kills the process's writer, and returns once a new writer has replaced it."""
     killed = wait_for("a writer", lambda: writer_of(probe, pid))
     os.kill(killed, signal.SIGKILL)
     wait_for("another writer", lambda: writer_of(probe, pid) not in (None, killed))
 
 
 def writer_killed(s):
-    """Checks that a new writer takes over, does not report losses a second time, and shows open calls."""
+    """Checks that if a writer is killed, a new writer takes over, and does not report the earlier losses a second time."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     stopped = writer_of(probe, p.pid)
@@ -39,8 +39,8 @@ def writer_killed(s):
 
 
 def writer_killed_midway(s):
-    """Kills the writer after it has taken a call from the ring, and before it has written the call. The next writer counts this call as
-    lost."""
+    """Kills the writer after it has taken a call from the ring, but before it has written the call. Checks that the next writer counts this
+    call as lost."""
     if not all(can(need, "a writer that is killed between reading a call and writing it") for need in ("gdb", "ptrace")):
         return
     p = Program(s, "steps")
@@ -63,7 +63,7 @@ def writer_killed_midway(s):
 
 
 def writer_stopped(s):
-    """Checks that a second Ctrl-C ends a probe that is waiting for a writer, and leaves nothing in the kernel."""
+    """Checks that a second Ctrl-C ends a probe that is waiting for a stopped writer."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     os.kill(writer_of(probe, p.pid), signal.SIGSTOP)
@@ -84,7 +84,8 @@ def stop(pid):
 
 @contextlib.contextmanager
 def writer_killed_unnoticed(s, p, probe):
-    """Kills the writer while its probe is stopped. Until the end of the context, calls wait in the kernel's ring."""
+    """Kills the writer while its probe is stopped. Calls wait in the kernel's ring until the end of the `with` block, which continues the
+    probe."""
     killed = writer_of(probe, p.pid)
     p.step(10)
     await_stored(s, p.pid, {VERSION: 10})
@@ -104,7 +105,7 @@ def await_all_calls(s, p):
 
 
 def writer_killed_before_the_end(s):
-    """Checks that a process may end between the end of its writer and the start of the next one. The calls that waited in the kernel are
+    """Checks that if a process exits after its writer was killed and before the next writer starts, the calls that waited in the kernel are
     stored."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
@@ -116,7 +117,7 @@ def writer_killed_before_the_end(s):
 
 
 def writer_killed_before_ctrl_c(s):
-    """Checks that a probe that is ending replaces a writer that was killed."""
+    """Checks that a probe replaces a writer that was killed even if the probe itself is about to exit."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     with writer_killed_unnoticed(s, p, probe):
@@ -128,7 +129,8 @@ def writer_killed_before_ctrl_c(s):
 
 
 def ring_full_at_the_end(s):
-    """Checks that a process's end is known even if it has filled its ring. The daemon starts after the end, so it cannot query the kernel."""
+    """Checks that the trace shows how a process ended even if the process had filled its ring. The daemon starts after the process has
+    ended, so it cannot query the kernel."""
     for state in "exited", "killed":
         p = Program(s, "steps")
         probe = Probe(s, "--pid", p.pid, "--calls", VERSION)
@@ -162,7 +164,8 @@ for calls in sys.stdin:
 
 
 def writer_killed_before_exec(s):
-    """Checks that the calls of a program are stored if its process executes another program before the next writer starts."""
+    """Checks that if a writer is killed, and its process execs another program before the next writer starts, all calls of the first
+    program are stored."""
     script = s.dir / "executes.py"
     script.write_text(EXECUTES)
     p = s.start(sys.executable, script, s.driver_file, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -189,7 +192,8 @@ def writer_killed_before_exec(s):
 
 
 def open_calls_adopted(s):
-    """Checks that if a writer is killed during a call, the next writer records the call's return in the lane of the same thread."""
+    """Checks that if a writer is killed while a call is open, the next writer shows the open call, and records the call's return in the
+    lane of the same thread."""
     probe = Probe(s, *s.every)
     with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
         kill_writer(probe, hung.pid)

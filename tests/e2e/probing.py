@@ -15,8 +15,8 @@ needs("eBPF")
 
 
 class OwnDriver(Session):
-    """A session with a copy of the driver. A probe of all processes puts breakpoints only into that copy, so tests can run at the same
-    time."""
+    """A session with its own copy of the driver. A probe of all processes sets breakpoints only in this copy, so that several tests can run
+    at the same time."""
 
     def __enter__(self):
         super().__enter__()
@@ -32,7 +32,7 @@ class OwnDriver(Session):
 
 
 class Probe(Background):
-    """A `cudatrace probe` in the background, which has attached its probes."""
+    """A `cudatrace probe` in the background. Once the constructor returns, the functions are probed."""
 
     def __init__(self, s, *arguments, **options):
         super().__init__(s, CUDATRACE, "probe", "--session", s.name, *arguments, **options)
@@ -51,7 +51,7 @@ class Hooks:
         self.probe = Probe(s, *s.every, "--hooks", self.file, *options)
 
     def run(self, *command):
-        """Runs the program, and returns its process ID when the trace is complete."""
+        """Runs the program, and returns its pid once the trace contains all of its calls."""
         done = self.s.start(*command, preload=False)
         equal(done.wait(DEADLINE_S), 0, "the program's status")
         self.s.flush_until("its end", lambda: self.s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", done.pid) == 1)
@@ -62,7 +62,7 @@ class Hooks:
 
 
 def truth_of(s, pid):
-    """Returns the driver's own count so far, as {function: calls}."""
+    """Returns the driver's own count of the process's calls so far, as {function: calls}."""
     truth = collections.Counter()
     for counted, _, functions in counts.read_counts(s.counts):
         if counted == pid:

@@ -1,5 +1,5 @@
-"""Tests that tools/quickstart reports a checkout that is not writable, and names that are in use. In these cases, the script exits before
-changing anything."""
+"""Tests that if the checkout is not writable, or a name is already in use, tools/quickstart reports this and exits before it changes
+anything."""
 import os
 import pathlib
 import shutil

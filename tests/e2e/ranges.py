@@ -1,5 +1,5 @@
-"""Tests ranges and marks that programs create through NVTX. Checks the messages of ranges, and how ranges nest with driver calls. Also
-tests ranges that are never closed, ranges that another thread or process closes, and more ranges than the hook can keep."""
+"""Tests ranges and marks that programs create through NVTX: their messages, and how they are nested with driver calls. Also tests ranges
+that are never closed, ranges that another thread or process closes, and more ranges than the hook can keep."""
 import os
 import pathlib
 import signal
@@ -21,7 +21,7 @@ def hung_in(s, what, **popen):
 
 
 def calls(s, what="message"):
-    """Returns [(name, depth, message)] for all calls after the workload's startup, in the order of return."""
+    """Returns [(name, depth, message)] for all calls after the workload's startup, in the order of their return."""
     rows = s.rows(f"SELECT name, depth, {what} FROM calls ORDER BY call_id")
     equal([row[0] for row in rows[:len(START)]], START, "the workload's start")
     return rows[len(START):]
@@ -29,7 +29,7 @@ def calls(s, what="message"):
 
 def check_nesting():
     with Session() as s:
-        # The usual way is `run`, which sets NVTX's environment variable to the hook's path.
+        # Use `cudatrace run`, which sets NVTX's environment variable to the hook's path, as is usual.
         s.trace(RANGES, "--do", "nest")
         page = "p" * 4094
         equal(calls(s), [
@@ -43,7 +43,7 @@ def check_nesting():
         equal(s.value("SELECT count(*) FROM ranges JOIN calls USING (call_id) WHERE layer <> 'nvtx' "
                       "OR calls.category <> 'range' OR ranges.message IS NOT calls.message"), 0, "rows that disagree")
         equal(s.value("SELECT sum(duration_ns) FROM ranges WHERE kind = 'mark'"), 0, "the duration of marks")
-        # Calls inside a range begin and end within it.
+        # Calls inside a range must begin and end within the range.
         equal(s.rows("""
             SELECT outer.message, count(*), sum(inner.layer = 'driver')
               FROM ranges AS outer
@@ -62,8 +62,8 @@ def check_domains():
         s.flush()
         argb = 0xff102030
         equal(calls(s, "NULL")[:6], [
-            # A range of one domain was popped inside a range of the other domain. The popped range's level stays occupied until the inner
-            # range is popped as well.
+            # The program popped a range of one domain while an inner range of another domain was still open. The popped range's level stays
+            # occupied until the inner range is popped as well.
             ("cuCtxGetCurrent", 3, None), ("nvtxRangePush", 1, None), ("cuCtxGetCurrent", 3, None),
             ("nvtxRangePush", 2, None), ("nvtxRangePush", 0, None), ("cuCtxGetCurrent", 0, None)], "the depths of domains")
         equal(s.rows("SELECT kind, domain, message, category, color, payload FROM ranges ORDER BY call_id"), [
@@ -104,7 +104,7 @@ def check_race():
         s.start_daemon("--ring", "2M")
         act(s, "race", "--count", count)
         s.flush()
-        # Each range ended exactly once, in whichever process or thread.
+        # Each range must have ended exactly once, no matter which process or thread ended it.
         equal(s.rows("SELECT name, calls FROM totals WHERE layer = 'nvtx'"), [("nvtxRangeStart", 8 * count)], "ranges")
         equal(s.value("SELECT count(*) - count(DISTINCT range_id) FROM ranges"), 0, "identifiers given twice")
         equal(s.rows("SELECT DISTINCT message FROM ranges"), [("exchanged",)], "their messages")
@@ -124,7 +124,8 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 3000)
         s.flush()
-        # 1024 of the ranges are kept. The others are counted as lost, but still have levels, which the workload checks.
+        # The hook keeps 1024 of the open ranges. It counts the others as lost, but still returns the right levels for them, which the
+        # workload checks.
         equal(s.rows("SELECT calls, stored, lost FROM totals WHERE layer = 'nvtx'"), [(3000, 1024, 1976)], "3000 ranges")
         equal(s.rows("SELECT cause, calls FROM losses"), [("memory", 1976)], "the losses")
         equal(calls(s)[-1], ("cuCtxGetCurrent", 0, None), "the call behind them")
@@ -153,7 +154,8 @@ def shared_bytes(s):
 
 
 def check_distinct():
-    """Tests a large number of different messages. No message is lost, and memory use does not grow with their number."""
+    """Checks that no message is lost if there are very many different ones, and that memory use does not grow with the number of
+    messages."""
     count, seen, shared = by_tier(250000, 1000000), 0, []
     with Session() as s:
         s.start_daemon("--ring", "2M")
@@ -181,8 +183,8 @@ def check_distinct():
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:
         s.start_daemon()
-        # Repeat this with a program that does not wait for the daemon. Ranges that do not fit into the ring are counted as lost, and the
-        # process's memory does not grow.
+        # Repeat the test with a program that does not wait for the daemon. Ranges that do not fit into the ring are counted as lost, and
+        # the process's memory must not grow.
         done = s.run(RANGES, "--do", "distinct", "--count", count, env=TOOL, stdin=open("/dev/zero"))
         grown = int(done.stdout.split("grown=")[1].split()[0])
         check(grown < 1 << 20, "the process grew by", grown)
@@ -202,7 +204,8 @@ def check_threads():
         mapped = act(s, "threads", "--count", 200).stdout.split("mapped=")[1].split()[0]
         check(int(mapped) < 8 << 20, "what threads leave mapped", mapped)
         s.flush()
-        # If a thread leaves a range open, the range never ends, and the next thread's ranges in the same lane begin at depth 0.
+        # If a thread exits and leaves a range open, the range never ends. The ranges of the next thread that uses the same lane must begin
+        # at depth 0.
         equal(s.rows("SELECT message, depth, count(*), count(DISTINCT tid) > 1 FROM ranges GROUP BY message, depth"),
               [("first act", 0, 100, 1)], "ranges of threads")
         equal(s.rows("SELECT DISTINCT depth FROM calls"), [(0,)], "depths")
@@ -225,14 +228,15 @@ def check_killed():
 
 
 def check_crossing():
-    """Tests a range that ends inside a call which it encloses, and a range that begins inside the call and outlives it."""
+    """Tests a range that encloses the beginning of a call but ends during the call, and a range that begins during the call and ends after
+    it."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "cross", stdout=subprocess.PIPE) as child:
             os.kill(child.pid, signal.SIGUSR1)
             equal(child.program.stdout.readline(), b"handled\n", "what the handler says")
             s.flush()
-            # The depth of the ended range is now unused.
+            # The range at depth 0 has ended, and no other call has taken its depth.
             equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), [("cuCtxSynchronize", 1), ("nvtxRangePush", 2)],
                   "the open calls")
             child.release()
@@ -246,7 +250,7 @@ def check_crossing():
 
 
 def check_jump():
-    """Checks that a call left by longjmp() does not enclose the range that is pushed next."""
+    """Checks that the trace does not show the next range inside a call that was left by longjmp()."""
     with Session() as s:
         s.start_daemon()
         with hung_in(s, "jump") as child:
@@ -280,12 +284,12 @@ def check_dormant():
                 go.write(b"\n")
             equal(child.wait(), 0, "its status")
 
-        # Without a daemon, levels and handles are correct, and no file is created.
+        # Without a daemon, the hook must return correct levels and handles, and create no file.
         for what in ("nest", "domains", "processes", "deep", "threads", "forks"):
             act(s, what)
         wait_inside(lambda: None)
         equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files without a daemon")
-        # The daemon exits while ranges are open, and a new daemon starts. Like open calls, these ranges end in neither trace.
+        # Replace the daemon while ranges are open. Neither daemon records the end of these ranges, just as for open calls.
         s.start_daemon()
 
         def change_daemon():
@@ -302,7 +306,7 @@ def check_dormant():
 
 def check_other_tools():
     with Session() as s:
-        # A tool set by the user is not replaced, even if it cannot be loaded, as here. An empty value is not replaced, either.
+        # If the user has set the variable, `run` must not change it, even if it is empty or names a tool that cannot be loaded.
         for value in ("/nowhere/libtool.so", ""):
             done = s.trace("sh", "-c", 'echo "$NVTX_INJECTION64_PATH"', env={"NVTX_INJECTION64_PATH": value})
             equal(done.stdout, value + "\n", "the variable that the user set")
@@ -312,11 +316,11 @@ def check_other_tools():
         equal(s.value("SELECT count(*) FROM functions WHERE layer = 'nvtx'"), 0, "functions of another tool")
         check(s.value("SELECT count(*) FROM calls") > 0, "driver calls are traced beside it")
     with Session() as s:
-        # The hook also works if it is not preloaded, but only loaded as NVTX's tool.
+        # The hook also records ranges if it is not preloaded, but only loaded by NVTX as its tool.
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()
-        # If NVTX loads the hook after the driver, the hook can trace driver calls only through slots.
+        # If NVTX loads the hook after the driver was loaded, the hook can trace driver calls only through the driver's slots.
         equal(s.rows("SELECT DISTINCT layer FROM calls ORDER BY 1"), [("driver",), ("nvtx",)] if SHAPE else [("nvtx",)], "layers")
         s.check_identity()
 

@@ -1,5 +1,5 @@
-"""Tests that libraries' ranges are not mistaken for the program's phases. Also tests that open ranges are treated differently for a
-process that exited and one that was killed."""
+"""Tests that libraries' ranges are not mistaken for the program's phases. Also tests that the report and `top` show the open ranges of a
+process that was killed, but not the ranges that a process left open when it exited."""
 import contextlib
 import json
 import subprocess
@@ -12,8 +12,8 @@ STEPS = 3
 
 @contextlib.contextmanager
 def rank(s, steps):
-    """Runs a program that waits with two open NCCL ranges and with a thread in a call. Yields the program, and a function that releases
-    it."""
+    """Runs a program that waits while two NCCL ranges are open and one thread is in a call. Yields (the program, a function that lets it
+    continue)."""
     with fifo(s.dir, f"released.{steps}") as released, HungCall(
             s, "--do", "rank", "--count", steps, "--released", released, program=WORKLOADS / "ranges", stdout=subprocess.DEVNULL,
             env={"NVTX_INJECTION64_PATH": HOOK}) as child:
@@ -65,8 +65,8 @@ with Session() as s:
             tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 
-    # The program's own ranges determine the phases, whether or not they have a domain, and even if they are inside a library's range.
-    # Without such ranges, phases are derived from the pattern of calls.
+    # The phases are derived from the program's own ranges, whether or not these have a domain, and even if they are inside a library's
+    # range. For a program without such ranges, the phases are derived from the pattern of its calls.
     equal([(row["phase"], row["times"], row["by"]) for row in s.report("--pid", exited, "phases")["phases"]],
           [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
     equal({row["by"] for row in s.report("--pid", killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")

@@ -1,5 +1,6 @@
-"""Tests a recording of a bounded trace. The recording keeps the calls that --keep removes, and can be replayed into several files with
---max-db. If the recording's file cannot grow any more, it ends with its last whole batch, while the trace continues."""
+"""Tests recordings of traces whose age or size is limited. The recording keeps the calls that --keep removes from the trace, and can be
+replayed into several files with --max-db. If the recording's file cannot grow any more, the recording ends with its last whole batch, while
+the trace continues."""
 import resource
 import subprocess
 
@@ -22,14 +23,14 @@ def replay(s, recording, name, *options):
 
 
 def nsys(s, db):
-    """Exports the trace for Nsight Systems. Returns the exported rows, except those that name the file."""
+    """Exports the trace for Nsight Systems. Returns {table: rows}, without the tables that contain the trace's file name."""
     path = s.dir / "out.sqlite"
     s.run(CUDATRACE, "export", "--format", "nsys", "--db", db, "--output", path, preload=False)
     tables = [name for name, in s.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'META_*' ORDER BY 1", db=path)]
     return {name: s.rows(f"SELECT * FROM {name}", db=path) for name in tables}
 
 
-# Calls that --keep removes from the trace stay in the recording.
+# Test that the recording keeps calls that --keep removes from the trace.
 with Session() as s:
     recording = s.dir / "a.rec"
     s.start_daemon("--keep", "1s", "--ring", "32M", "--record", recording)
@@ -40,7 +41,7 @@ with Session() as s:
     equal(replay(s, recording, "again.db"), s.truth(), "calls of the replay and of the driver")
     equal(s.value("SELECT count(*) FROM calls", db=s.dir / "again.db"), sum(s.truth().values()), "calls that are there")
 
-# A trace of several files, whose recording is then replayed into one file and into several files.
+# Record a trace that consists of several files. Replay the recording into one file, and into several files.
 with Session() as s:
     recording = s.dir / "a.rec"
     s.start_daemon("--max-db", "40M", "--ring", "32M", "--record", recording)
@@ -56,7 +57,7 @@ with Session() as s:
     check((s.db.parent / "trace.2.db").exists(), "the replay is in one file")
     equal(nsys(s, s.dir / "one.db"), nsys(s, s.dir / "trace.db"), "what Nsight Systems gets")
 
-# Limit the size of the daemon's files. The recording is larger than the trace, and reaches the limit first.
+# Limit the size that the daemon's files can have. The recording is larger than the trace, and therefore reaches the limit first.
 with Session() as s:
     recording = s.dir / "a.rec"
     daemon = s.start_daemon("--ring", "32M", "--record", recording)
@@ -80,7 +81,7 @@ with Session() as s:
     first = s.rows("SELECT call_id, layer, name, pid FROM calls ORDER BY call_id", db=s.dir / "again.db")
     equal(first, s.rows("SELECT call_id, layer, name, pid FROM calls ORDER BY call_id")[:len(first)], "what was recorded")
 
-# If the trace has reached such a limit, calls wait in shared memory, and the daemon reports this.
+# If the trace itself has reached the limit on file sizes, calls wait in shared memory, and the daemon reports this.
 with Session() as s:
     daemon = s.start_daemon()
     calls(s, 100)

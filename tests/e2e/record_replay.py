@@ -1,5 +1,5 @@
-"""Tests that replaying a recorded session gives the same trace: all rows of all tables, the reports, and the exports. Replaying a
-truncated or damaged recording stores its complete frames, and prints a message."""
+"""Tests that replaying a recorded session gives the same trace: the same rows in all tables, the same reports, and the same exports. For a
+truncated or damaged recording, a replay must store the complete frames and print a message."""
 import os
 import stat
 import struct
@@ -12,14 +12,14 @@ HEADER_BYTES, FRAME_BYTES = 400, 32
 
 
 def said(path, *command):
-    """Returns a command's output for a trace, with the trace's path replaced."""
+    """Returns a command's output for a trace. Replaces the trace's path by a fixed word."""
     done = subprocess.run([CUDATRACE, *command, "--db", path], capture_output=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, f"status of {command}: {done.stderr}")
     return done.stdout.replace(bytes(path), b"TRACE")
 
 
 def frames(data):
-    """Yields the offset of each frame in a recording, and the offset of the end."""
+    """Yields the offset of each frame in a recording, and finally the offset of the recording's end."""
     at = HEADER_BYTES
     while at < len(data):
         yield at
@@ -60,7 +60,7 @@ def check_sameness(s, recording, again):
 
 
 def check_cut_short(s, data):
-    """Tests that all complete frames are stored, wherever a recording is truncated."""
+    """Tests that all complete frames of a truncated recording are stored, no matter where it is truncated."""
     part, db = s.dir / "part.rec", s.dir / "part.db"
     starts = list(frames(data))
     check(len(starts) > 6, "a recording of", len(starts), "batches")
@@ -100,7 +100,7 @@ def check_bad_input(s, data):
 
 
 def check_outputs(s):
-    """Tests that the daemon overwrites no file except recordings, and does not start if it cannot create its recording."""
+    """Tests that the daemon overwrites no file other than a recording, and that it does not start if it cannot create its recording."""
     precious = s.dir / "precious"
     precious.write_text("mine\n")
     link = s.dir / "link.rec"

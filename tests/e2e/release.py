@@ -1,5 +1,5 @@
-"""Tests tools/release. The same build always gives the same tarball, which works in any folder and contains the licences of the linked
-libraries."""
+"""Tests that tools/release makes the same tarball from the same build, and that the tarball works in any folder and contains the licences
+of the linked libraries."""
 import hashlib
 import json
 import os

@@ -9,7 +9,7 @@ OWN_META = ("created_unix_s", "series", "cudatrace_version")  # these belong to 
 
 
 def tables(path):
-    """Returns {table: rows}, without the rows about the file itself."""
+    """Returns {table: rows} of a trace, without the rows about the trace's file itself."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as trace:
         names = [name for (name,) in trace.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         rows = {name: sorted(trace.execute(f"SELECT * FROM {name}"), key=repr) for name in names}

@@ -37,7 +37,7 @@ with Session() as s:
     equal(sum(row["copies"] for row in found["copies"]), s.value("SELECT count(*) FROM copies"), "copies")
     equal(sum(row["calls"] for row in found["errors"]),
           s.value("SELECT count(*) FROM calls WHERE status NOT IN (0, 600)"), "errors of all layers")
-    # The sections about kernel events and hooks do not read all calls if the trace has neither.
+    # If the trace contains no kernel events and no hooks, the sections about them must not read all calls.
     for section in ("blocked", "faults", "kernel", "hooks"):
         for from_ns in (None, 1):
             check(steps_of(s.db, section, from_ns) < s.value("SELECT count(*) FROM calls"), section, "reads all calls")
@@ -46,7 +46,7 @@ with Session() as s:
           {"start_driver": 0.283, "start_other": 0.016, "outside": 0.221, "load": 0.207, "launch": 0.008, "memory": 0.005, "other": 0.002, "copy": 0.001,
            "end": 0.753}, "the parts of the run")
 
-    # On a terminal, lines are truncated to its width. Lines written to a pipe are not truncated.
+    # On a terminal, lines are truncated to the terminal's width. Lines written to a pipe are not truncated.
     titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)
     for columns in by_tier((20, 80), (20, 40, 80, 200)) if can("terminals", "lines cut at a terminal's width") else ():
         text, errors = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
@@ -62,7 +62,8 @@ with Session() as s:
     longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
     check(longest in whole, "the longest kernel is not there")
 
-    # A database from a version without durations and failures. The command omits the sections that need these views, and reports this.
+    # Turn the trace into one from a version that did not have the views `durations` and `failures`. The command must omit the sections that
+    # need these views, and report that it has omitted them.
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
