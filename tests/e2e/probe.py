@@ -487,7 +487,7 @@ def taken_over(s, method, target, *options):
 
 
 def attached(s, *options):
-    """Checks that attach refuses a process while it is probed, and that the probe does not probe a library while a process's copy of it
+    """Checks that attach refuses a process while it is probed. Also checks that the probe leaves out a library while a process's copy of it
     contains jumps written by `attach --inline`. The kernel would put a breakpoint into a jump, and the process would crash."""
     p = Program(s, "steps", 2)
     probe = Probe(s, "--pid", p.pid)

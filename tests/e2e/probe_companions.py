@@ -164,8 +164,8 @@ def hooks_on_all(s):
 
 
 def hooks_of_new(s):
-    """Checks that calls to functions with a hook are recorded even in a thread that made its first calls after the probe had started, but
-    before the probe accompanied the hook."""
+    """Checks that calls to functions with a hook are recorded in a thread that made its first calls before the probe accompanied the hook,
+    but after the probe had started."""
     own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     points = can("tracefs", "hooks on tracepoints")
     table = s.dir / "hooks"
@@ -265,8 +265,8 @@ def daemon_restarted(s):
 
 
 def run_ended(s):
-    """Checks that when `cudatrace run` ends, it does not report a probe that is still running as a process that continues untraced, whether
-    or not the probe recorded the command's events."""
+    """Checks that `cudatrace run` does not report a probe that is still running as a process that continues untraced. The probe is run both
+    with and without recording the command's events."""
     s.stop_daemon()
     for options in (), ("--kernel",):
         run = s.start(CUDATRACE, "run", "--db", s.db, "--", WORKLOADS / "off_cpu", "--pages", PAGES, "--sleep", SLEEP_MS, "--await", 1,

@@ -16,7 +16,7 @@ NEWER = ["gpus", "activity", "gpu", "shares", "work", "ranges", "queue", "idle",
 
 
 def steps_of(database, section, from_ns):
-    """Returns about how many steps SQLite takes for a section."""
+    """Returns approximately how many steps SQLite takes to compute a section."""
     steps = []
     with contextlib.closing(sqlite3.connect(database)) as trace:
         trace.set_progress_handler(lambda: steps.append(100), 100)
@@ -72,7 +72,8 @@ with Session() as s:
     for section in left_out:
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
-    # Other commands use the data that the trace contains. If a trace lacks data that a command requires, the command reports this.
+    # The other commands must work with the data that the older trace has. If data is missing that a command requires, the command must
+    # report that an older cudatrace wrote the trace.
     for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "old.html"):
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False)
         equal(done.stderr, "", f"{command[0]} of an older trace")
@@ -83,7 +84,7 @@ with Session() as s:
         done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
         check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this one reads" in done.stderr, command, done.stderr)
 
-# While a trace is being written, all sections of a report describe the same moment.
+# While a trace is being written, all sections of a report must describe the same point in time.
 with Session() as s:
     s.start_daemon("--ring", "64M")  # sums count lost calls, too
     s.run(WORKLOADS / "calls", "--calls", 40000, "--mix", "launch")  # so that sections take different times

@@ -1,4 +1,4 @@
-"""Tests killing and restarting the daemon. No call is lost or stored twice, and the programs do not notice."""
+"""Kills and restarts the daemon. Checks that no call is lost or stored twice, and that the programs do not notice."""
 import glob
 import os
 import signal
@@ -19,8 +19,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon()
         s.flush()
         s.check_identity(lost=0)
-    # After a clean stop, the held program continues untraced. When a new daemon opens the same file, it records the program's later
-    # calls.
+    # After the daemon was stopped normally, the program that is held continues untraced. A new daemon that uses the same file records the
+    # program's later calls.
     s.stop_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
     s.start_daemon()
@@ -34,8 +34,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
 
-# On exit, a daemon marks the programs that are still running. A killed daemon cannot do so, but the next daemon marks the programs whose
-# shared memory no longer exists.
+# When a daemon exits, it marks the programs that are still running as no longer recorded. A killed daemon cannot do so, but the next daemon
+# marks the programs whose shared memory no longer exists.
 LEFT = "SELECT state, cause, calls, first_ns >= started_ns, last_ns FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
@@ -68,7 +68,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         equal(s.value("SELECT first_ns FROM losses JOIN processes USING (process_id) WHERE pid = ?", held.pid), newest + 1, "since")
         s.check_identity()
 
-# A call that returns while no daemon is running is not an open call for the next daemon.
+# If a call returns while no daemon is running, the next daemon must not show it as an open call.
 with Session() as s:
     s.start_daemon()
     with HungCall(s) as held:
@@ -83,9 +83,8 @@ with Session() as s:
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
 
-# A program exits after its daemon was killed, and before the next daemon starts. Its segment file was created long ago and modified
-# later, as happens when rings grow. The test backdates the file's header, and makes statx() return a matching birth time to the next
-# daemon.
+# Test a program that exits between two daemons, and whose segment file was modified long after it was created, as happens when rings grow.
+# The test backdates the file's header, and makes statx() return a matching creation time to the next daemon.
 LONG_AGO_S = 20
 BIRTHS = """#include <fcntl.h>
 #include <sys/stat.h>
@@ -126,7 +125,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.check_identity(lost=0)
     s.check_truth()
 
-# The successor of a killed daemon must keep the clock of the session's processes.
+# A daemon that succeeds a killed one must use the same clock as the session's processes.
 with Session() as s:
     s.start_daemon("--clock", "monotonic")
     s.daemon.kill()
@@ -137,7 +136,8 @@ with Session() as s:
     s.stop_daemon()
     s.start_daemon("--clock", "counter")
 
-# To keep its locks, a daemon that is started without standard descriptors must not open its lock files as descriptors 0 to 2.
+# A daemon that is started with closed standard descriptors must not open its lock files as descriptors 0 to 2, because it would lose its
+# locks.
 with Session() as s:
     closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", DAEMON, "--db", s.db, "--session", s.name)
     s.run(*closed, preload=False)

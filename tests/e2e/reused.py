@@ -1,5 +1,5 @@
-"""Tests an address that is allocated again before the call that freed it has returned. Each allocation ends with the call that freed it,
-not with the other call. The trace shows that the address is in device memory."""
+"""Tests an address that is allocated again while the call that freed it has not returned yet. In the trace, each allocation must end with
+the call that freed this allocation, and the address must be in device memory."""
 import sys
 
 from cudatrace_test import Session, check, equal, fifo
@@ -48,6 +48,6 @@ with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") a
     equal(len({address for address, _, _ in rows}), 1, "addresses")
     check(all(free > rows[2][1] for free in frees), "no call returned late:", frees, rows)
     equal([freed for _, _, freed in rows], [*frees, None], "when each was given back")
-    # The hook, too, uses the address's current allocation.
+    # The hook must know the current allocation at the address, because it derives the direction of a copy from it.
     equal(s.rows("SELECT kind FROM copies"), [("HtoD",)], "the direction of a copy to it")
     s.check_identity()

@@ -1,4 +1,4 @@
-"""Tests that `cudatrace run` runs the command as if it were started directly, and leaves all events in one closed file."""
+"""Tests that `cudatrace run` runs a command as if the command were started directly, and leaves the whole trace in one closed file."""
 import contextlib
 import os
 import shutil
@@ -27,19 +27,20 @@ with Session() as s:
     check("No such file" in s.trace("/nowhere/program", status=127).stderr, "a missing command says so")
     s.trace("/etc/passwd", status=126)
 
-    # Standard input is passed on. The command inherits the same descriptors as without `run`.
+    # The command has the standard input of `run`, and inherits the same descriptors as without `run`.
     equal(s.trace("cat", input="hello\n").stdout, "hello\n", "standard input")
     equal(s.trace("sh", "-c", "ls /proc/self/fd | wc -l").stdout,
           s.run("sh", "-c", "ls /proc/self/fd | wc -l", preload=False).stdout, "open descriptors")
 
-    # If all calls were excluded by --layers, --calls or --sample, `run` reports this instead of reporting that the program made no calls.
+    # If --layers, --calls or --sample excluded all calls, `run` must not report that the program made no calls, but that all of them were
+    # excluded.
     calls = (WORKLOADS / "calls", "--calls", 100)
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")
     check(f"run: no calls were recorded: {skipped} were excluded by --layers, --calls, --sample" in said, said)
     check("no CUDA driver calls were traced" in s.trace("true").stderr, "what is said of a command that makes none")
 
-    # `run` passes signals on to the command.
+    # `run` forwards signals to the command.
     held = subprocess.Popen([str(CUDATRACE), "run", "--session", s.name, "--db", str(s.db), "--", "sh", "-c",
                              "trap 'exit 9' TERM; echo ready; while :; do read -r x; done"],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=s.env(preload=False))
@@ -51,7 +52,7 @@ with Session() as s:
     equal(held.wait(), 9, "the status after a forwarded signal")
     held.stdout.close()
 
-    # Several runs at the same time share a daemon and a trace.
+    # Several runs in one session at the same time share a daemon and a trace.
     before = s.value("SELECT count(*) FROM processes")
     many = [s.start(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 500,
                     preload=False, stdout=subprocess.DEVNULL) for _ in range(8)]
@@ -60,7 +61,7 @@ with Session() as s:
     s.check_identity()
     s.check_truth()
 
-# If LD_PRELOAD cannot contain the name of the hook's folder, `run` does not start the command, and doctor reports the same error.
+# If LD_PRELOAD cannot contain the path of the hook, `run` does not start the command, and `cudatrace doctor` reports the same error.
 with Session() as s:
     for name in ("p$LIB", "${ORIGIN}x", "my tools", "a:b"):
         folder = s.dir / name
@@ -75,7 +76,8 @@ with Session() as s:
 
 
 def leave_behind(s, hold, began, *options):
-    """Returns the arguments and environment for a run whose command prints the pid of a program inside a call, and then exits."""
+    """Returns (arguments, environment) for a run whose command starts a program that hangs in a call, prints the program's pid, and then
+    exits."""
     script = s.dir / "leaves.sh"
     script.write_text(f"{WORKLOADS}/hang </dev/null >/dev/null 2>&1 & echo $!; head -c 1 {began} >/dev/null")
     return ("run", "--session", s.name, "--db", s.db, *options, "--", "sh", script), s.env(
@@ -89,7 +91,7 @@ def let_go_on(hold):
 
 STATE = "SELECT state, cause FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
 
-# A process outlives the command. `run` exits without keeping any of its caller's files open, and the process is still traced.
+# Test a process that outlives the command. `run` exits, no process keeps its output open, and the process is still traced.
 with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
     arguments, env = leave_behind(s, hold, began)
     done = subprocess.run([CUDATRACE, *arguments], env=env, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
@@ -102,7 +104,8 @@ with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
     s.check_identity()
     s.check_truth()
 
-    # A process is found even if it overwrites its environment with a process title.
+    # `run` must find a process that outlives the command even if the process has overwritten its environment, as programs do to set a
+    # process title.
     titled = s.dir / "titled.py"
     titled.write_text(f"""import ctypes
 assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
@@ -118,7 +121,7 @@ open({str(hold)!r}, "rb").read(1)
     let_go_on(hold)
     wait_for("the daemon's end", lambda: not s.is_served())
 
-    # With --wait, `run` waits until the process has exited. Ctrl-C ends only the wait.
+    # With --wait, `run` waits until a process that outlives the command has exited. Ctrl-C ends `run`, but not the process.
     for interrupted in (False, True):
         arguments, env = leave_behind(s, hold, began, "--wait")
         waiting = subprocess.Popen([CUDATRACE, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -138,7 +141,7 @@ open({str(hold)!r}, "rb").read(1)
             equal(s.rows(STATE, pid), [("exited", None)], "it")
             check(not s.is_served(), "the daemon is still there")
 
-    # With --no-follow, the process continues untraced, as the trace and `run` report.
+    # With --no-follow, a process that outlives the command continues untraced, and both the trace and `run` report this.
     arguments, env = leave_behind(s, hold, began, "--no-follow")
     done = subprocess.run([CUDATRACE, *arguments], env=env, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     pid = int(done.stdout)
@@ -147,8 +150,8 @@ open({str(hold)!r}, "rb").read(1)
     let_go_on(hold)
     s.run(CUDATRACE, "run", "--wait", "--no-follow", "--", "true", preload=False, status=2)
 
-# Each loader finds a library of its own class, so a 32-bit child's loader prints no error. In a 64-bit loader, every value of $LIB leads
-# to the hook, including the empty value that a shell substitutes.
+# The path in LD_PRELOAD contains $LIB, so that the loader of a 32-bit child finds a 32-bit library and prints no error. In a 64-bit
+# process, the path must lead to the hook for every value of $LIB, including the empty value that a shell substitutes.
 if can("/lib/ld-linux.so.2", "32-bit children"):
     with Session() as s:
         end = "__attribute__((noreturn)) void _start(void) { for (;;) __asm__ volatile(\"int $0x80\" : : \"a\"(1), \"b\"(3)); }"
@@ -163,13 +166,13 @@ if can("/lib/ld-linux.so.2", "32-bit children"):
         for lib in "", "lib", "lib64", "lib/x86_64-linux-gnu":
             check(os.path.samefile(HOOK, HOOK.parent / "cudatrace" / lib / HOOK.name), lib)
 
-        # If the hook was copied without the other files, LD_PRELOAD contains the hook's path.
+        # If the hook has been copied without the other files, LD_PRELOAD contains the path of the copy itself.
         copy = shutil.copy(HOOK, s.dir)
         for hook, named in (HOOK, HOOK.parent / "cudatrace/$LIB" / HOOK.name), (copy, copy):
             done = s.trace("sh", "-c", "echo $LD_PRELOAD", env={"CUDATRACE_HOOK": str(hook)})
             equal(done.stdout.split(":")[0].strip(), str(named), "LD_PRELOAD")
 
-# `run` reports the losses in all files of the trace, here with a different directory for shared memory.
+# `run` must report the losses in all files of the trace. This test also uses a different directory for shared memory.
 with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
     os.environ["CUDATRACE_SHM_DIR"] = shm
     s.start_daemon("--ring", "64K")

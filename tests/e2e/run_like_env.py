@@ -1,6 +1,5 @@
-"""Tests that `cudatrace run COMMAND` behaves towards its caller like `env COMMAND`. The cases test which state the command inherits,
-which signals it receives and how often, when it stops and continues, and how it ends. In each case, the behaviour of env is taken as
-correct."""
+"""Tests that `cudatrace run COMMAND` behaves towards its caller like `env COMMAND`. The cases test which state the command inherits, which
+signals it receives and how many times, when it stops and continues, and how it ends. In each case, `run` must behave as env does."""
 import contextlib
 import ctypes
 import os
@@ -29,7 +28,7 @@ while True:
     if got.si_signo == signal.SIGTERM:
         break
 """
-# This program answers SIGUSR1. The answer shows that all earlier signals have been handled.
+# This program answers SIGUSR1 with a line. The line shows that the program has also handled all earlier signals.
 ANSWERER = """
 import os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -38,16 +37,16 @@ while signal.sigwait({signal.SIGUSR1}):
     print("here", flush=True)
 """
 SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
-# The variables that `run` changes, according to its documentation.
+# The environment variables that `run` may change, according to its documentation.
 OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "CUDATRACE_RUN", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
 libc = ctypes.CDLL(None, use_errno=True)
-# A sanitizer disables core dumps for its program and for that program's children.
+# By default, a sanitizer disables core dumps for the program and for the program's children.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "disable_coredump=0"]))
 
 
 def start_afresh():
-    """Resets signal handling in a new process. Tests that run in the background ignore some signals, which the process would otherwise
-    inherit."""
+    """Resets signal handling in a new process. A test that runs in the background ignores some signals, and the new process would otherwise
+    ignore them, too."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -89,7 +88,7 @@ class Run:
 
 
 def change(child):
-    """Waits for the child's next change of state, as its parent sees it, and returns that change."""
+    """Waits until waitpid() reports that the child has stopped, continued or exited, and returns what has happened."""
     _, status = wait_for(f"a change of process {child.pid}",
                          lambda: (seen := os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))[0] and seen)
     if os.WIFSTOPPED(status):
@@ -155,7 +154,7 @@ def inherited(run):
 
 
 def closed_by_command(run):
-    """Tests that a pipe's reader sees end of file as soon as the command closes the pipe. `run` must not keep the pipe open."""
+    """Tests that `run` does not keep a pipe open: the pipe's reader must see end-of-file as soon as the command closes the pipe."""
     ours, its = os.pipe()
     child, _ = run.listen("sh", "-c", f"echo ready $$; exec {its}>&-; exec <&-; exec >&-; exec sleep 1000", stdin=subprocess.PIPE,
                           pass_fds=[its])
@@ -179,14 +178,14 @@ def signals(run):
         yield number, run.lines(child, 1)
     send_value(child.pid, signal.SIGRTMIN + 1)
     yield "sigqueue", run.lines(child, 1)
-    # A signal sent to the whole group reaches the command only once. The arrival of the next signal proves that the first one did not
-    # arrive twice.
+    # A signal sent to the whole process group must reach the command only once. If the next line is about a different signal, the first
+    # signal has not arrived twice.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN):
         os.killpg(child.pid, number)
         yield "group", run.lines(child, 1)
         os.kill(child.pid, signal.SIGRTMIN + 2)
         yield "behind", run.lines(child, 1)
-    # After a signal to the whole group, `run` must not drop the next signal, which is sent only to `run`.
+    # After a signal to the whole group, `run` must not ignore the next signal, which only `run` receives.
     os.kill(child.pid, signal.SIGINT)
     yield "alone", run.lines(child, 1)
     os.kill(child.pid, signal.SIGTERM)
@@ -202,7 +201,7 @@ def signals(run):
         check(select.select([command], [], [], DEADLINE_S)[0], "the command lives on after signal", number)
         os.close(command)
 
-    # Test a signal that is already pending at the start, and a timer that is already set.
+    # Test a signal that is already pending when the command is started, and a timer that is already set.
     def leave_pending():
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -219,8 +218,8 @@ def signals(run):
 
 def stops(run):
     for whom in ("front", "group", "command"):
-        # Signals from a terminal can stop the command's group, because the group is in the test's session and its parent is in another
-        # group.
+        # The stop signals of a terminal work for the command's process group, because the group is not orphaned: its parent is in the same
+        # session, but in another group.
         for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
             if whom == "front" and number == signal.SIGSTOP:
                 continue  # no program can pass SIGSTOP on
@@ -242,7 +241,7 @@ def stops(run):
 
 @contextlib.contextmanager
 def held(pid):
-    """Prevents a process from running, even if it receives signals."""
+    """Holds a process with ptrace, so that it does not run even if it receives signals."""
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
     check(libc.ptrace(SEIZE, pid, None, None) == 0 and libc.ptrace(INTERRUPT, pid, None, None) == 0, "ptrace", ctypes.get_errno())
     os.waitpid(pid, 0)
@@ -253,7 +252,8 @@ def held(pid):
 
 
 def second_stop(run):
-    """Tests that the group is continued and stopped again before the keeper, which waits for the command, has noticed either event."""
+    """Tests that the group can be continued and stopped again before the keeper, the process of `run` that waits for the command, has
+    noticed either event."""
     child, pid = run.listen(*SLEEPER)
     os.killpg(child.pid, signal.SIGTSTP)
     yield change(child)
@@ -261,7 +261,7 @@ def second_stop(run):
     with held(parent(pid)) if run.traced else contextlib.nullcontext():
         os.killpg(child.pid, signal.SIGCONT)
         yield change(child)
-        # `run` blocks the signal again after handling it.
+        # Wait until `run` has handled the signal, and therefore blocks it again.
         wait_for("the front to wait",
                  lambda: state(child.pid) == "S" and (not run.traced or is_blocked(child.pid, signal.SIGTSTP)))
         os.killpg(child.pid, signal.SIGTSTP)
@@ -291,7 +291,7 @@ def failures(run):
 # ---- on a terminal ----
 
 def terminal(run):
-    """Tests the keys of a terminal under a shell with job control."""
+    """Tests Ctrl-Z, Ctrl-C and Ctrl-\ on a terminal, under a shell with job control."""
     pid, fd = pty.fork()
     if pid == 0:
         start_afresh()
@@ -322,13 +322,14 @@ def terminal(run):
     yield "as", until(b"$ ").split()
     say(b"fg")
     until(b"sleep 1000'")
-    # The shell prints this line before it gives the terminal to the command and continues it. A key pressed earlier would be lost.
+    # The shell prints the command line before it gives the terminal to the command and continues the command. A key pressed before that
+    # would be lost.
     wait_for("the command to go on", lambda: os.tcgetpgrp(fd) != pid and state(os.tcgetpgrp(fd)) != "T")
     os.write(fd, b"\x1a")
     yield "stopped again", b"Stopped" in until(b"$ ")
     say(b"bg; jobs -l | grep -c Running; kill -INT %1; wait %1; echo was-$?")
     yield "in the background", b"1\r\n" in until(b"was-130\r\n$ ")
-    # If a program handles the key, that program and the process waiting for it both continue.
+    # If the command handles the signal that a key sends, both the command and `run` continue.
     say(run_it + b" sh -c 'trap \"echo caught-2\" INT; echo up-$((1 + 2)); while :; do sleep 0.01; done'")
     until(b"up-3")
     os.write(fd, b"\x03")
@@ -358,7 +359,7 @@ def case(name, both):
 
 
 def killed(s):
-    """Checks that killing `run` also kills its command. The calls are stored, and no process or file is left."""
+    """Checks that killing `run` also kills its command, that the command's calls are stored, and that no process or file is left."""
     with HungCall(s, "--calls", 200, within=(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--"),
                   start=lambda *command, env, **options: s.start(*command, env=env, preload=False, **options),
                   stdout=subprocess.DEVNULL) as hung:
@@ -378,7 +379,7 @@ with Session() as s:
     for name in (inherited, closed_by_command, signals, stops, second_stop, failures, terminal):
         if (not wanted or name.__name__ in wanted) and (name not in NEEDS or can(*NEEDS[name])):
             case(name, both)
-    # The calls of a killed run are stored, and its daemon exits.
+    # If `run` is killed, the command's calls are stored, and the daemon exits.
     wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))
     s.check_identity()
 sys.exit(0)

@@ -1,5 +1,5 @@
-"""Tests programs that use the CUDA runtime. Runtime calls have depth 0, and the driver calls inside them have depth 1. Each call reaches
-the library to which it was bound, and no call is counted twice."""
+"""Tests programs that use the CUDA runtime. Runtime calls have depth 0, and the driver calls inside them have depth 1. Each call must reach
+the library that it would reach without the hook, and no call may be counted twice."""
 import itertools
 
 from cudatrace_test import BUILD, Session, WORKLOADS, check, equal
@@ -16,8 +16,8 @@ def calls_of(s, pid, layer):
 
 
 with Session() as s:
-    # With a dormant hook, three programs print the same as without the hook: a linked program, one that uses dlsym(), and one without the
-    # library.
+    # Without a daemon, three programs must print the same with and without the hook: a program linked to the runtime, a program that uses
+    # dlsym(), and a program without the runtime.
     ways = {"linked": ["runtime_calls", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
             "none": ["runtime_unlinked", "none"]}
     untraced = {way: s.run(WORKLOADS / program, *arguments, preload=False).stdout
@@ -45,7 +45,8 @@ with Session() as s:
           {"cudaMalloc": ROUNDS + 1, "cudaFree": ROUNDS, "cudaMemcpy": ROUNDS, "cudaLaunchKernel": ROUNDS,
            "cudaGetErrorName": 2}, "runtime calls")
 
-    # The checks below cover both programs' calls together. The programs get cuCtxGetDevice from cudaGetDriverEntryPointByVersion.
+    # From here on, the checks are about the calls of both programs. The programs call cuCtxGetDevice directly, through a pointer from
+    # cudaGetDriverEntryPointByVersion.
     equal(s.rows("SELECT DISTINCT depth FROM calls WHERE layer = 'runtime'"), [(0,)], "depths of runtime calls")
     equal(s.rows("SELECT DISTINCT name FROM calls WHERE layer = 'driver' AND depth <> 1"), [("cuCtxGetDevice",)],
           "driver calls that no runtime call encloses")
@@ -53,7 +54,7 @@ with Session() as s:
                   "WHERE outer.depth = 0 AND outer.tid = inner.tid AND outer.process_id = inner.process_id AND "
                   "outer.start_ns <= inner.start_ns AND outer.end_ns >= inner.end_ns)"), 0, "calls at depth 1 outside one")
 
-    # Only driver calls have details.
+    # Only driver calls have rows with details.
     for view, count in {"launches": 2 * ROUNDS, "allocations": 2 * (ROUNDS + 1), "copies": 4 * ROUNDS,
                         "memsets": 2 * ROUNDS}.items():
         equal(s.rows(f"SELECT DISTINCT layer FROM {view} JOIN calls USING (call_id)"), [("driver",)], view)
@@ -64,13 +65,13 @@ with Session() as s:
         equal(s.rows("SELECT DISTINCT bytes FROM calls WHERE name = ?", name), [(BYTES,)], f"bytes of {name}")
     equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cudaMalloc'"), 2 * ROUNDS * BYTES, "bytes allocated")
 
-    # Statuses have the names that the runtime gives them. A result that is not a status counts as success.
+    # The statuses of runtime calls have the runtime's names. If a function does not return a status, its call counts as successful.
     equal(s.rows("SELECT DISTINCT name, status, status_name FROM calls WHERE status <> 0 AND layer = 'runtime' ORDER BY 1"),
           [("cudaGetLastError", 2, "cudaErrorMemoryAllocation"), ("cudaMalloc", 2, "cudaErrorMemoryAllocation")],
           "runtime calls that failed")
     equal(s.rows("SELECT DISTINCT status_name FROM calls WHERE name = 'cudaGetErrorName'"), [("cudaSuccess",)], "a text")
 
-    # A wait has rows in both layers, which must refer to the same objects.
+    # A wait is a call in both layers, and both calls must refer to the same objects.
     for outer, inner in {"cudaStreamSynchronize": "cuStreamSynchronize", "cudaEventSynchronize": "cuEventSynchronize"}.items():
         handles = [s.rows("SELECT DISTINCT role, handle FROM objects JOIN calls USING (call_id) WHERE name = ?", name)
                    for name in (outer, inner)]

@@ -6,15 +6,15 @@ from cudatrace_test import CUDATRACE, wait_for
 
 
 def findable(s, program):
-    """Creates a link to the program in the session's folder. With the link's path, --find selects only this test's programs. A pid would
-    not suffice, because it may be part of another number."""
+    """Creates a link to the program in the session's folder. With the path of the link, --find selects only this test's programs. It could
+    not select them by pid, because other numbers may contain the same digits."""
     link = s.dir / program.name
     link.symlink_to(program)
     return link
 
 
 class Screen:
-    """A `cudatrace top` in a tmux terminal."""
+    """A `cudatrace top` on a tmux screen."""
 
     numbers = itertools.count()
 
@@ -48,7 +48,7 @@ class Screen:
         return self.wait(f"{texts} on the screen", lambda lines: all(any(text in line for line in lines) for text in texts))
 
     def wait_for_sentence(self, text):
-        """Waits for text that may be wrapped over several lines."""
+        """Waits for text that may be wrapped, and therefore be on several lines."""
         return self.wait(f"{text} on the screen", lambda lines: text.replace(" ", "") in "".join(lines).replace(" ", ""))
 
     def has_ended(self):

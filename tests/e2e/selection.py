@@ -1,5 +1,5 @@
-"""Tests selecting the calls to store: by layer, by name and by sampling, from the start and while processes are running. The omitted
-calls are counted exactly."""
+"""Tests the selection of calls by layer, by name and by sampling, both before processes start and while they are running. Omitted calls
+must be counted exactly."""
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, wait_for
 
@@ -32,7 +32,7 @@ with Session() as s:
     check(skipped(s, f"NOT ({wanted})") > 1000, "the others are counted")
     equal(s.rows("SELECT name FROM totals WHERE calls > 100 AND total_ns < calls"), [], "time of what was left out")
 
-# The trace contains frees of memory without the allocations, as after an attach.
+# Record the calls that free memory, but not the calls that allocated it, as may happen after an attach.
 with Session() as s:
     traced(s, "--calls", "cuMemFree*", workload=(WORKLOADS / "demo", "--rounds", 20))
     freed = s.value("SELECT count(*) FROM calls WHERE status = 0")
@@ -53,7 +53,7 @@ with Session() as s:
     check(skipped(s, "layer = 'driver'") > 1000, "they are counted")
 
 with Session() as s:
-    # The bytes of a call are counted whether or not the call is stored.
+    # The bytes that a call copies are counted whether or not the call is stored.
     traced(s, "--calls", "!cuMemcpy*", workload=(CALLS, "--mix", "copy", "--calls", 2000))
     left_out = s.value("SELECT sum(bytes) FROM totals WHERE name LIKE 'cuMemcpy%'")
     with Session() as everything:
@@ -61,7 +61,7 @@ with Session() as s:
         equal(left_out, everything.value("SELECT sum(bytes) FROM totals WHERE name LIKE 'cuMemcpy%'"), "bytes")
 
 with Session() as s:
-    # The hook also learns names and graphs from omitted calls.
+    # The hook also learns the names of kernels and the contents of graphs from omitted calls.
     traced(s, "--calls", "cuGraphLaunch", workload=(WORKLOADS / "graph",))
     equal(s.rows("SELECT DISTINCT kernel_nodes FROM graph_launches"), [(20,)], "kernels that a launch replays")
 
@@ -79,13 +79,13 @@ with Session() as s:
     equal(s.rows("SELECT DISTINCT stored > 0, skipped FROM totals WHERE layer = 'nvtx'"), [(1, 0)], "ranges recorded")
 
 with Session() as s:
-    # A running process applies every change to the session's selection.
+    # A running process must apply every change of the session's selection.
     s.start_daemon()
     # The program must not make calls faster than the daemon reads them, because calls dropped from a full ring would also count as
     # omitted.
     child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000)
     def grows(value):
-        """Returns whether the value increases between two flushes."""
+        """Returns whether the value is larger after a flush than before it."""
         s.flush()
         before = value(s)
         s.flush()

@@ -30,13 +30,13 @@ def disk_bytes(s):
 
 
 def check_series(s, db=None):
-    """Checks that the sums agree with the rows, over all files and in each file. No row may exist twice, and each part of a call must
-    belong to an existing call."""
+    """Checks that the sums agree with the rows, both over all files and in each file, that no row exists twice, and that every row with
+    details belongs to an existing call."""
     wrong = """SELECT totals.process_id, layer, name, stored - expired AS counted, found FROM totals LEFT JOIN
         (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
         WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""
     equal(sql(s, wrong, db), [], "sums that disagree with the rows of all files")
-    # With many files, counting all calls takes half a second.
+    # Count all calls only once, because this takes half a second if there are many files.
     rows, different = sql(s, "SELECT count(*), count(DISTINCT call_id) FROM calls", db)[0]
     equal(rows - different, 0, "rows that calls has twice")
     equal(value(s, "SELECT sum(stored - expired) FROM totals", db), rows, "rows of all sums")
@@ -49,7 +49,7 @@ def check_series(s, db=None):
     for number in files(s):
         if s.value("PRAGMA application_id", db=file(s, number)) == 0:
             continue  # a daemon was killed while it made this file; a later daemon will use the file
-        # Within a single file, rows of the other files count as expired.
+        # In the sums of a single file, the rows of the other files count as expired.
         equal(s.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped", db=file(s, number)), [], "identities")
         equal(s.value("SELECT (SELECT sum(stored - expired) FROM totals) - (SELECT count(*) FROM calls)",
                       db=file(s, number)) or 0, 0, f"rows of file {number} that no total of it counts")

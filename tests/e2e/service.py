@@ -23,7 +23,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cudatraced\[\d+\]: (error|war
 
 
 class Manager:
-    """The service manager, which receives messages on NOTIFY_SOCKET."""
+    """Plays the service manager: receives the daemon's messages on NOTIFY_SOCKET."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -31,7 +31,7 @@ class Manager:
         self.told = []
 
     def wait_for(self, beginning):
-        """Reads messages until a line begins with the given text, and returns that line."""
+        """Receives messages until a line begins with the given text, and returns that line."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
             ready, _, _ = select.select([self.socket], [], [], max(0, deadline - time.monotonic()))
@@ -52,7 +52,7 @@ class Manager:
 
 
 def log_of(s):
-    """Returns [(level, text)]. Every line in the log must be an event."""
+    """Returns [(level, text)] of the lines in the log. Fails if a line has a different form."""
     text = (s.dir / "daemon.log").read_text()
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
     check(all(lines), "a line of", repr(text), "is no event")
@@ -67,7 +67,7 @@ def start(s, *options, env=None):
 
 
 
-# Test a service manager whose socket has a path, and one with an abstract name.
+# Test a service manager whose socket has a path, and a service manager whose socket has an abstract name.
 for address in ("path", "abstract"):
     with promise("service-ready"), Session() as s, fifo(s.dir, "hold") as hold:
         path = str(s.dir / "notify") if address == "path" else f"\0{s.name}-notify"
@@ -95,8 +95,8 @@ for address in ("path", "abstract"):
         equal(manager.told.count("STOPPING=1"), 1, "STOPPING in " + repr(manager.told))
         s.check_identity()
 
-# If the session is unavailable, READY is never sent. The daemon sends no watchdog messages if the watchdog is set for another process. A
-# missing socket is not an error.
+# If the daemon cannot serve the session, it must not send READY. If the watchdog is set for another process, the daemon must not send
+# watchdog messages. If the socket does not exist, this is not an error.
 with Session() as s:
     manager = Manager(str(s.dir / "notify"))
     start(s, "--db", "/nowhere/trace.db", env={"NOTIFY_SOCKET": s.dir / "notify", "WATCHDOG_USEC": 1000})
@@ -112,13 +112,13 @@ with Session() as s:
         start(s, env={"NOTIFY_SOCKET": nowhere})
         s.wait_until_served()
         s.stop_daemon()
-    # If a service runs `cudatrace run`, the run's daemon does not report the service as ready.
+    # If a service runs `cudatrace run`, the daemon that `run` starts must not report the service as ready.
     s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 10, preload=False,
           env={"NOTIFY_SOCKET": s.dir / "notify"})
     equal(manager.rest(), [], "what the daemon of a run has told")
 
-# Test the log's levels. Each program causes only one line in the log, whatever the program's name is. After logrotate has moved a log file,
-# nothing more is written to that file.
+# Test the levels of the log. Each traced program must cause only one line in the log, no matter what its name contains. After logrotate has
+# moved a log file, the daemon must write nothing more to that file.
 with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
@@ -146,14 +146,15 @@ with Session() as s:
     pid = int(re.search(r"^daemon (\d+)$", s.cudatrace("status").stdout, re.M)[1])
     for moved in ("log.1", "log.2"):
         os.kill(pid, signal.SIGHUP)
-        # The message about the trace's next file is written later, possibly to the next log.
+        # Do not wait for the message about the trace's next file, because the daemon may write it after the log has been moved.
         wait_for("a log", lambda: (log.exists() and "received SIGHUP" in log.read_text()) or not s.is_served())
         log.rename(s.dir / moved)
     for moved in ("log.1", "log.2"):
         equal((s.dir / moved).read_text().count("received SIGHUP"), 1, moved)
     s.cudatrace("stop")
 
-# For the journal, lines begin with the journal's level number instead of the time and the level. Lines of each kind are rate-limited.
+# If the log is the systemd journal, lines begin with the number of the level instead of the time and the level's name. The daemon limits
+# the rate of each kind of line.
 with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
@@ -196,7 +197,8 @@ if can("terminals", "a daemon whose terminal goes"):
         held.stdout.close()
         equal(held.wait(DEADLINE_S), 0, "the program's status")
 
-# `stop` returns only when the daemon has exited, however long this takes. The test's daemon responds but does not exit.
+# `cudatrace stop` must return only after the daemon has exited, no matter how long this takes. Here, the test itself plays a daemon that
+# responds but does not exit.
 with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"
     daemon.bind(path)
@@ -214,7 +216,7 @@ with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     equal(stop.wait(DEADLINE_S), 0, "the status of stop")
     os.unlink(path)
 
-# If another user owns a socket with the session's name, the socket is not mistaken for a daemon's.
+# If another user owns a socket with the session's name, the commands must not mistake it for a daemon's socket.
 if can("several users", "a socket at which another user listens"):
     with Session() as s:
         path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"

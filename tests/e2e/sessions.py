@@ -1,6 +1,5 @@
-"""Tests that each database has its own session, whether many concurrent runs use separate databases or all use the same one. Commands
-find the session by its database, no matter how its daemon was started. If a command does not find its session, it lists the existing
-ones."""
+"""Tests that each database has its own session, whether many concurrent runs use separate databases or the same one. Commands must find the
+session by its database, no matter how its daemon was started. If a command does not find its session, it lists the existing ones."""
 import contextlib
 import os
 import pathlib
@@ -16,7 +15,7 @@ CALLS = (WORKLOADS / "calls", "--calls", 50)
 
 
 class Place:
-    """A folder with its own directory for shared memory, and an environment that names no session."""
+    """A folder for runs, with its own directory for shared memory and an environment that names no session."""
 
     def __init__(self, s, shm):
         self.s, self.folder, self.shm = s, s.dir, pathlib.Path(shm)
@@ -46,8 +45,8 @@ class Place:
         return sorted({name.split(".")[2] for name in os.listdir(self.shm)})
 
     def processes(self, database, is_written=False):
-        """Counts the processes in a database, which must be one closed file unless it is still being written. Reading the database must
-        not create another file."""
+        """Counts the processes in a database. Checks that the database is one closed file, unless `is_written` is true. Reads it in a way
+        that creates no other file."""
         path = self.folder / database
         equal((self.folder / f"{database}-wal").exists(), is_written, "whether there is a log")
         how = "mode=ro" if is_written else "immutable=1"
@@ -55,7 +54,7 @@ class Place:
             return connection.execute("SELECT count(*) FROM processes").fetchone()[0]
 
     def hung(self, *options, **popen):
-        """A run whose command stays in a call until the `with` block ends."""
+        """Starts a run whose command hangs in a call. The command is killed at the end of the `with` block, unless it has been released."""
         return HungCall(self.s, within=(CUDATRACE, "run", *options, "--"),
                         start=lambda *command, env, **rest: self.popen(*command, env=env, **rest), stdout=subprocess.DEVNULL,
                         stderr=subprocess.DEVNULL, **popen)
@@ -69,7 +68,7 @@ def place():
         equal(here.sessions(), [], "sessions of which something is left")
 
 
-# All runs are started at once from one folder. Each run has its own daemon, and no file is left.
+# Start runs with different databases at the same time, all in one folder. Each run has its own daemon, and no file is left.
 with place() as here:
     runs = [here.run("--db", f"{n}.db", stdout=subprocess.DEVNULL) for n in range(MANY)]
     for child in runs:
@@ -88,7 +87,7 @@ with place() as here:
             one.execute("DETACH trace")
         equal(seen, here.s.truth(), "calls in all databases")
 
-# All runs write to the same database, and name it by different paths. There is only one session.
+# Start runs that write to the same database, but name it by different paths. There must be only one session.
 with place() as here:
     (here.folder / "link.db").symlink_to("one.db")
     (here.folder / "sub").mkdir()
@@ -106,13 +105,13 @@ with place() as here:
         equal(len(here.sessions()), 1, "sessions")
         hung.release()
     equal(here.processes("one.db"), 1 + len(ways), "processes of all runs")
-    # Ten runs start at once, and only one of them starts a daemon.
+    # Start ten runs with the same database at once. Only one of them starts a daemon.
     runs = [here.run("--db", "race.db", stdout=subprocess.DEVNULL) for _ in range(10)]
     for child in runs:
         here.finish(child)
     equal(here.processes("race.db"), 10, "processes of runs that raced")
 
-# A daemon is started manually with an arbitrary session name. Some commands are given its database, others are not.
+# Start a daemon manually, with an arbitrary session name. Then run commands with and without the path of the daemon's database.
 with place() as here:
     daemon = here.popen(DAEMON, "--foreground", "--db", "jobs.db", "--session", "jobs")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "jobs").wait() == 0)
@@ -125,7 +124,7 @@ with place() as here:
     check("session jobs\n" in out and "session 'jobs' (process" in err, "the only session", out, err)
     _, err = here.tool("stop", status=1)
     check("session jobs, process" in err and f"writes {here.folder}/jobs.db" in err, "stop takes no guess", err)
-    # The database in the current folder has priority over a guessed session.
+    # If the current folder contains the database of a session, commands use this session rather than guessing one.
     with here.hung() as hung:
         name = [session for session in here.sessions() if session != "jobs"]
         equal(len(name), 1, "sessions but jobs")
@@ -142,7 +141,7 @@ with place() as here:
         for way in ({"env": {"CUDATRACE_SESSION": "no-such"}}, {}):
             _, err = here.tool("flush", *([] if way else ["--session", "no-such"]), status=1, **way)
             check("no cudatraced serves session 'no-such'" in err, err)
-        # A daemon with a different database does not prevent a run, unless the run names that daemon's session.
+        # A daemon that writes a different database does not prevent a run, unless the run names the session of that daemon.
         here.finish(here.run("--db", "third.db", env={"CUDATRACE_SESSION": "jobs"}))
         _, err = here.finish(here.run("--db", "third.db", "--session", "jobs"), 1)
         check(f"served by a daemon that writes {here.folder}/jobs.db" in err, err)
@@ -150,7 +149,7 @@ with place() as here:
     equal((here.processes("trace.db"), here.processes("third.db")), (1, 1), "processes in ./trace.db and third.db")
     here.tool("stop", "--db", "jobs.db")
     equal(daemon.wait(DEADLINE_S), 0, "the daemon's status")
-    # If neither a session nor a database is named, a run joins the session `default`.
+    # A run that names neither a session nor a database joins the session `default`.
     daemon = here.popen(DAEMON, "--foreground", "--db", "usual.db")
     wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "default").wait() == 0)
     here.finish(here.run())

@@ -1,12 +1,12 @@
-"""Simulates the devices of NVIDIA's kernel driver with other devices, and counts requests to them, in the trace and in ioctl_requests'
-output."""
+"""Uses other devices in place of NVIDIA's, and counts requests to them, both in the trace and in the output of ioctl_requests."""
 import collections
 import os
 
 from cudatrace_test import BUILD
 
 IOCTLS = BUILD / "tests/hook/ioctl_requests"
-# nvidiactl and nvidia0 have the same major number; the other devices have different major numbers. Two further devices are terminals.
+# As with the real devices, nvidiactl and nvidia0 have the same major number, and nvidia-uvm has a different one. Terminals replace two
+# further devices (see devices()).
 DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
 
 

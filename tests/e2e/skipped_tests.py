@@ -1,5 +1,5 @@
-"""Tests needs.py and the list of skipped tests. If the machine refuses a test's need, the test does not fail, but is skipped with a
-message, and is listed. If the machine refuses no need, tests are skipped only for the reasons below."""
+"""Tests needs.py and the list of skipped tests. If the machine refuses a need of a test, the test does not fail, but is skipped with a
+message, and listed. If the machine meets all needs, tests may be skipped only for the reasons in SKIPS."""
 import errno
 import json
 import os
@@ -15,8 +15,8 @@ from cudatrace_test import SOURCE, check, equal, refuse_system_call
 sys.path.insert(0, str(SOURCE / "tools"))
 import testlog  # noqa: E402: it is in tools/
 
-# Tests that may be skipped because of the machine's type or equipment, with the reason. All other tests are skipped only for missing
-# permissions.
+# Tests that may be skipped because of the type or the equipment of the machine, with the reasons that they give. All other tests may be
+# skipped only if the machine refuses a need.
 SKIPS = {
     "e2e/attach_test.py": ["a driver without a table of entry points is not attached to: the suite slots tests those with one"],
     "e2e/probing.py": ["this build has no probe: libbpf-dev, clang, bpftool"],
@@ -37,7 +37,7 @@ def facts():
 
 
 def restraints():
-    """Returns this process's restrictions, as shown in /proc, without trying any need."""
+    """Returns the restrictions of this process that /proc shows. Does not try any need."""
     told, found = facts(), []
     if missing := [name for name, bit in RIGHTS.items() if not int(told["CapEff"], 16) >> bit & 1]:
         found.append("no right to " + ", ".join(missing))
@@ -60,7 +60,7 @@ def restraints():
 
 
 def in_script(script, refuse=None, **env):
-    """Runs a test script. `refuse` names a system call that fails in the script."""
+    """Runs a test script. If `refuse` is given, it names a system call that fails in the script."""
     return subprocess.run([sys.executable, "-c", f"from needs import *\n{script}"], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent,
                           env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env},
                           preexec_fn=refuse and (lambda: refuse_system_call(refuse, errno.EPERM)))
@@ -72,14 +72,15 @@ def tool(name, *arguments, status=0):
     return done
 
 
-# If the kernel lists no reason for refusals, all needs must be met. If the kernel lists a reason, this part is skipped.
+# If /proc shows no restriction of this process, the machine must meet all needs. If it shows one, this part of the test is skipped.
 found = restraints()
 if found:
     print(f"not tried: that all needs are had: {'; '.join(found)}")
 else:
     equal({name: needs.why_not(name) for name in needs.NEEDS if needs.why_not(name)}, {}, "what is refused where nothing is in the way")
 
-# A refused need ends a test with status 77, or skips a part of the test, with a message. If the need is required, the test fails.
+# If the machine refuses a need, the test must exit with status 77, or skip a part, and print a message. If CUDATRACE_REQUIRE names the
+# need, the test must fail instead.
 for flags, result, said in (({}, 77, "skipped: no mount namespaces here: unshare: unshare failed: Operation not permitted"),
                             ({"CUDATRACE_REQUIRE": "all"}, 1, ""), ({"CUDATRACE_REQUIRE": "ptrace,mount namespaces"}, 1, ""),
                             ({"CUDATRACE_REQUIRE": "ptrace"}, 77, "skipped: no mount namespaces")):
@@ -95,8 +96,8 @@ equal(done.stdout.splitlines(), [f"not tried: a child: {why}", f"not tried: prom
 check("AssertionError" in in_script(part, refuse="unshare", CUDATRACE_REQUIRE="all").stderr, "it went on")
 equal(in_script('needs("no-such-command")', CUDATRACE_REQUIRE="").stdout, "skipped: no no-such-command here: there is no such command\n")
 
-# Test the list and the promises. A promise counts as left out if its test, or the part that tests the promise, was skipped. If the test
-# failed, or ran without reporting the promise, the promise is untested.
+# Test the list of skipped tests, and the table of promises. A promise counts as not tried if its test, or the part of the test that tries
+# the promise, was skipped. If the test failed, or ran without reporting the promise, the promise counts as not tested.
 with tempfile.TemporaryDirectory() as folder:
     log, account = pathlib.Path(folder) / "testlog.json", pathlib.Path(folder) / "promises.jsonl"
 
@@ -116,7 +117,7 @@ with tempfile.TemporaryDirectory() as folder:
         write(**{"full-tmpfs": result})
         check("not tested: full-tmpfs" in tool("promises", account, log, status=1).stderr, result)
 
-# No test may skip in any other way, such as by its own check of permissions, or silently.
+# No test may skip anything in another way, for example silently, or after a check of its own.
 scripts = sorted(path for path in (SOURCE / "tests").glob("*/*.py") if path.parent.name in ("e2e", "faults", "hook", "kernel", "model", "traps"))
 for path in scripts:
     if path.name in ("needs.py", "skipped_tests.py"):

@@ -23,7 +23,7 @@ def check(condition, *what):
 
 
 def queries(text):
-    """Returns [(line, heading, query)] for the ```sql blocks."""
+    """Returns [(line number, heading, query)] for the ```sql blocks in a document."""
     found, heading, fence, start = [], "", None, 0
     for number, line in enumerate(text.splitlines(), 1):
         if fence is not None:
@@ -41,7 +41,7 @@ def queries(text):
 
 
 def check_causes():
-    """Checks that every file explaining causes of losses has a phrase for each cause."""
+    """Checks that each of the files that explain the causes of losses explains every cause."""
     causes = re.findall(r"^LOSS\(\w+, (\w+),", (SOURCE / "proto/loss_cause.def").read_text(), re.M)
     check(len(causes) >= 5, "causes", causes)
     for file, phrase in {"docs/sql.md": r"\| `%s` \|", "docs/operations.md": r"\| (`losses` has rows|…) of cause `%s` \|",
@@ -53,7 +53,7 @@ def check_causes():
 
 
 def check_queries(database, found, with_rows):
-    """Runs each query. Returns a list of errors. `with_rows` has the headings whose queries must return at least one row."""
+    """Runs each query, and returns a list of errors. `with_rows` contains the headings of queries that must return at least one row."""
     wrong = []
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
     with contextlib.closing(connection):
@@ -72,14 +72,14 @@ def check_queries(database, found, with_rows):
 
 
 def check_schema(database, text):
-    """Checks that every table and view has a comment inside its statement, and that every view has an example query."""
+    """Checks that the statement of every table and view contains a comment, and that every view is used in an example query."""
     wrong = []
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
         objects = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view') "
                                      "AND name NOT LIKE 'sqlite_%'").fetchall()
     check(len(objects) > 20, "the schema has only", len(objects), "tables and views")
     for kind, name, sql in objects:
-        # The explanation must come directly after "CREATE VIEW x AS" or "CREATE TABLE x (".
+        # The comment with the explanation must directly follow "CREATE VIEW x AS" or "CREATE TABLE x (".
         if not re.match(r"CREATE (TABLE \w+ \(|VIEW \w+ AS)\s*\n\s*-- \S", sql):
             wrong.append(f"schema: {kind} {name}: no comment inside its statement; .schema shows: {sql[:80]!r}")
         if kind == "view" and not re.search(rf"\b(FROM|JOIN)\s+{name}\b", text):
@@ -112,7 +112,7 @@ COPIES = (
 
 
 def check_slow_copy(s, command):
-    """Checks the query that shows everything inside the slowest copy, on an imported trace with exact times."""
+    """Runs the query that shows everything inside the slowest copy on an imported trace with exact times, and checks its rows."""
     lines, trace = s.dir / "copies.jsonl", s.dir / "copies.db"
     with open(lines, "w") as file:
         for number, (name, layer, begin_us, end_us, depth, fields, _) in enumerate(COPIES):

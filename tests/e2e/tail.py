@@ -1,6 +1,6 @@
 """Tests that `cudatrace tail` prints each call of the trace once, while the program runs. Also tests filters, further files of the trace,
-skipped calls and colours. The command is ended by a signal, a closed pipe, a full disk, or the daemon's exit. The script also tests
-`cudatrace run --print`, which prints its command's calls."""
+skipped calls and colours. `tail` ends because of a signal, a closed pipe, a full disk, or the daemon's exit. The script also tests
+`cudatrace run --print`, which prints the calls of the command that it runs."""
 import calendar
 import collections
 import fcntl
@@ -59,7 +59,7 @@ class Tail(Lines):
         super().__init__(here)
 
     def until(self, wanted):
-        """Returns the lines up to the wanted one, parsed as JSON."""
+        """Returns the lines up to and including the first line that satisfies `wanted`, parsed as JSON."""
         lines = []
         while not lines or not wanted(lines[-1]):
             line = self.line()
@@ -68,7 +68,7 @@ class Tail(Lines):
         return lines
 
     def end(self, status=0):
-        """Returns the remaining lines, and the text on standard error."""
+        """Waits until the command exits. Returns (the remaining lines, standard error)."""
         lines = self.left()
         said = self.child.stderr.read().decode()
         equal(self.child.wait(), status, f"its status, with the message {said}")
@@ -80,7 +80,7 @@ def ids(s, where="1", db=None):
 
 
 def check_objects(s, lines):
-    """Compares the JSON lines with the rows of the views."""
+    """Compares lines of JSON with the rows of the views."""
     columns = ("call_id", "process_id", "pid", "tid", "layer", "name", "category", "depth", "start_ns", "duration_ns", "status",
                "status_name", "bytes")
     rows = {row[0]: dict(zip(columns, row)) for row in s.rows(f"SELECT {', '.join(columns)} FROM calls")}
@@ -107,7 +107,7 @@ def check_objects(s, lines):
 
 
 def check_text(s, lines):
-    """Compares the text lines with the rows of the view `calls`."""
+    """Compares lines of text with the rows of the view `calls`."""
     rows = s.rows("SELECT pid, tid, depth, name, layer, status, status_name, duration_ns, bytes FROM calls ORDER BY call_id")
     equal(len(lines), len(rows), "lines")
     widths = set()
@@ -126,13 +126,13 @@ def check_text(s, lines):
     check(len(widths) <= 4, "columns in which calls begin", widths)
 
 
-# The program waits until its calls have been printed. Each is printed once.
+# Print the calls of programs while they run. Each call must be printed exactly once.
 with Session() as s:
     s.start_daemon()
     with HungCall(s, "--calls", 10) as before:
         s.flush()
         tail = Tail(s, "-f", "json")
-        # The first line shows that `tail` has started reading.
+        # Make calls until the first line shows that `tail` has begun to read the trace.
         first = None
         while not first:
             s.run(WORKLOADS / "calls", "--calls", 5)
@@ -154,7 +154,7 @@ with Session() as s:
         tail.child.send_signal(signal.SIGINT)
         equal(tail.end(), ([], ""), "the end after an interrupt")
 
-    # Print all kinds of calls by several programs, as text and as JSON, from the beginning of the trace.
+    # Print all kinds of calls from several programs, as text and as JSON, from the beginning of the trace.
     tails = [Tail(s, "--from", "@0", "--all"), Tail(s, "--from", "@0", "--format", "json", "--all")]
     for program, *arguments in (["demo"], ["scripted", "--launches", 20], ["objects", "memory"], ["objects", "streams"], ["graph"], ["nodes"],
                                 ["runtime_calls"], ["ranges", "--do", "nest"], ["threads"]):
@@ -170,7 +170,7 @@ with Session() as s:
     check(any(re.search(r" cuLaunchKernel\w*\(\w+.*, grid=\d+x1x1, block=\d+x1x1", line) for line in text), "launches")
     check(any(re.search(r"\d+/\d+ ", line) for line in text), "threads")
 
-    # Test filters on a trace without a daemon.
+    # Test filters on a trace that no daemon is writing.
     pid = s.value("SELECT pid FROM calls WHERE layer = 'runtime' LIMIT 1")
     for options, where in (
             (("--calls", "cuMem*,!cuMemGet*", "--layers", "driver"), "layer = 'driver' AND name GLOB 'cuMem*' AND NOT name GLOB 'cuMemGet*'"),
@@ -201,7 +201,7 @@ with Session() as s:
     lines, errors = Tail(s, where=("--db", s.dir / "none.db")).end(1)
     check("no trace at" in errors, errors)
 
-    # Colours are used only on terminals, unless options or $NO_COLOR override this.
+    # Colours are used on terminals but not elsewhere, unless options or $NO_COLOR request something else.
     if can("terminals", "colours"):
         for options, env, has in (((), {}, True), (("--color", "never"), {}, False), ((), {"NO_COLOR": "1"}, False),
                                   (("--color", "always"), {"NO_COLOR": "1"}, True)):
@@ -216,7 +216,7 @@ with Session() as s:
         done = s.run(CUDATRACE, "tail", "--db", s.db, "-n", 5, preload=False, status=1, stdout=full)
     equal(done.stderr, "cudatrace: tail: cannot write: No space left on device\n", "the message when the disk is full")
 
-# The daemon writes further files. The daemon begins two new files before `tail` reads the first of them.
+# Make the daemon write further files of the trace. At first, it begins two new files before `tail` reads the first of them.
 with Session() as s:
     s.start_daemon()
     tail = Tail(s, "-f", "json", "--all", "--from", "@0")
@@ -230,7 +230,7 @@ with Session() as s:
         if number == 3:
             end = s.value("SELECT max(call_id) FROM calls", db=s.dir / "trace.2.db")
             lines += tail.until(lambda line: line.get("call_id") == end)
-    # The name of the trace's first file also finds the daemon.
+    # A command that names the trace's first file must also find the daemon.
     named = Tail(s, "-n", 1, where=("--db", s.db))
     check(named.line(), "a line of the newest file")
     s.run(WORKLOADS / "calls", "--calls", 300)
@@ -245,7 +245,7 @@ with Session() as s:
                               "name GLOB 'cuLaunch*' OR layer NOT IN ('driver', 'runtime') ORDER BY call_id", preload=False).stdout)
     equal([json.loads(line)["call_id"] for line in lines], [row["call_id"] for row in wanted][-1500:], "the last of several files")
 
-# The reader is too slow. The number of calls that are not shown is printed.
+# Read the output too slowly. `tail` must print the number of calls that it does not show.
 with Session() as s:
     s.start_daemon()
     tail = Tail(s, "-f", "json", "--from", "@0", pipe_bytes=4096)
@@ -256,7 +256,7 @@ with Session() as s:
         for _ in range(400):
             if "not_shown" not in (lines or [{}])[-1]:  # this may be the last line
                 lines.append(json.loads(tail.line()))
-    # The last line that reports calls not shown waits for the reader, although the daemon has stopped.
+    # Although the daemon has stopped, `tail` waits for the reader in order to print the last number of calls not shown.
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.stop_daemon()
     wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))
@@ -269,7 +269,7 @@ with Session() as s:
     check(left_out > 0 and set(shown) <= set(stored) and len(set(shown)) == len(shown), "calls that were shown")
     check(f"tail: {left_out} of {len(stored)} calls were not shown" in said, said)
     equal(s.value("SELECT sum(lost) FROM totals"), 0, "lost calls")
-    # Each gap must have the size that its line reports.
+    # A line that reports calls not shown must be in the right place, and contain the right number.
     place = {call_id: n for n, call_id in enumerate(stored)}
     at = 0
     for line in lines if s.value("SELECT count(*) FROM late_call") == 0 else []:
@@ -303,7 +303,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         tail.terminate()
         equal(tail.wait(), 0, "its status")
         os.close(here)
-    # The daemon is killed while the reader is too slow. Later calls stay in shared memory for the next daemon.
+    # Kill the daemon while the reader is too slow. Calls that the daemon has not stored stay in shared memory for the next daemon.
     s.flush()
     tail = Tail(s, "-f", "json", "-n", 1, pipe_bytes=4096)
     first = json.loads(tail.line())
@@ -327,7 +327,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         end.write("\n")
     equal(held.wait(), 0, "the status of the program")
 
-# While the command runs, `run --print` prints only that command's calls. `run` exits with the command's status.
+# `run --print` must print the calls of its command, and no others, while the command runs. `run` must exit with the command's status.
 with Session() as s, HungCall(s, "--calls", 10) as other:
     s.start_daemon()
     s.flush()
@@ -346,7 +346,7 @@ with Session() as s, HungCall(s, "--calls", 10) as other:
     wanted = s.rows(f"SELECT pid, name FROM calls WHERE {mine} ORDER BY call_id")
     equal([(int(m[2]), m[5]) for m in map(LINE.fullmatch, before)], wanted, "the lines of run --print")
 
-    # All calls are written to a file. A signal sent to `run` ends the command, after which `run` exits.
+    # Write all calls to a file. If a signal sent to `run` ends the command, `run` must still write all calls before it exits.
     listed = s.dir / "calls.txt"
     listed.write_text("what was there\n" * 1000)
     s.run(*run, "--output", listed, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", by_tier(5000, 100000), preload=False,
@@ -360,14 +360,14 @@ with Session() as s, HungCall(s, "--calls", 10) as other:
     stored = s.value("SELECT count(*) FROM calls WHERE process_id = (SELECT max(process_id) FROM processes)")
     equal(len(listed.read_text().splitlines()), stored, "the lines of a killed command")
 
-    # The command runs even if its calls cannot be printed.
+    # The command must run even if its calls cannot be printed.
     for path, says in ("/dev/full", "run: cannot write: No space left on device"), (s.db, "run: cannot print calls: the file is the trace itself"):
         done = s.run(*run, "--output", path, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", 10, preload=False, status=3)
         check(says in done.stderr, path, done.stderr)
     done = s.run(*run, "--output", s.dir / "none/file", "--", "touch", s.dir / "touched", preload=False, status=1)
     check("none/file': No such file" in done.stderr and not (s.dir / "touched").exists(), done.stderr)
 
-# If the reader of `run --print` is too slow, the command is not slowed down, and the number of calls not shown is printed.
+# If the reader of `run --print` is too slow, the command must not wait for it, and `run` must print the number of calls not shown.
 with Session() as s:
     here, there = os.pipe()
     fcntl.fcntl(there, fcntl.F_SETPIPE_SZ, 4096)

@@ -5,8 +5,8 @@ from cudatrace_test import Session, WORKLOADS, check, equal
 
 COUNT = 1000
 
-# No signals are sent here, because signals can make a thread lose calls. After a loss, a thread's lane cannot be reused until the daemon
-# has read that loss. With signals, the number of lanes would depend on how soon the daemon reads the losses.
+# Send no signals in this session, because a signal can make a thread lose a call. The thread's lane could then be reused only after the
+# daemon has read the loss, so the number of lanes would depend on the daemon's speed.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "threads", "--count", COUNT, "--interval", 0)

@@ -21,7 +21,7 @@ def rows_of(text):
     return {int(tid): letters for tid, letters in re.findall(r"^  (\d+) \S*…? +(\S+)$", text, re.M)}
 
 
-# A job with known phases. All columns within a phase must show that phase's letter.
+# Draw a job with known phases. All columns within a phase must show the phase's letter.
 with Session() as s:
     s.start_daemon()
     child = s.start(WORKLOADS / "scripted", "--launches", 2000, "--idle-ms", 300, stdout=-1, text=True, env={
@@ -44,14 +44,14 @@ with Session() as s:
     times = s.rows("SELECT start_ns, call_id, category FROM calls WHERE layer = 'driver' AND tid = ?", child.pid)
 
     def is_mostly(category, begin_ns, end_ns):
-        """Returns whether calls of the given category took more time than all other calls."""
+        """Returns whether the calls of the given category took more time in the period than all other calls."""
         spent = [(min(done, end_ns) - max(start, begin_ns), of) for start, done, of in times if start < end_ns and done > begin_ns]
         inside = sum(ns for ns, of in spent if of == category)
         return inside > 1000 and inside > sum(ns for ns, of in spent if of != category)
 
     def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns), category=None):
-        """Returns the letters of the columns within a period. Given a category, returns only columns that its calls mostly cover, because
-        the program may be waiting for a processor between calls."""
+        """Returns the letters of the columns within a period. If a category is given, returns only the columns that are mostly covered by
+        calls of this category, because the program may have waited for a processor between calls."""
         width = (window[1] - window[0]) / len(letters)
         within = [(letter, window[0] + i * width, window[0] + (i + 1) * width) for i, letter in enumerate(letters)]
         return [letter for letter, begin, end in within if begin >= begin_ns and end <= end_ns and
@@ -67,13 +67,14 @@ with Session() as s:
             found = columns(letters, begin_ns, end_ns, category=category)
             check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)
         check("W" in columns(letters, begun["execution"], idle[0]), "waits", letters)
-        # The hung process has no letter before its start. From its start on, the process has the letter of the call that never returned.
+        # The row of the hung process must be empty before the process has started. From then on, it must have the letter of the call that
+        # never returned.
         start_ns = s.value("SELECT start_ns FROM open_calls")
         check(set(columns(rows[hung.pid], from_ns, start_ns - 50000000)) <= {"."}, "before the hung process", rows[hung.pid])
         equal(set(columns(rows[hung.pid], start_ns, to_ns)), {"W"} if columns(rows[hung.pid], start_ns, to_ns) else set(), rows[hung.pid])
         equal(rows[hung.pid][-1].upper(), "W", "the end of the hung process")
 
-    # Draw a window, and a call with its surroundings.
+    # Draw a window of the trace, and then a call together with what happened around it.
     window = begun["retrieval"], begun["end"]
     letters = rows_of(timeline(s, "--from", f"@{window[0]}", "--to", f"@{window[1]}", "--pid", child.pid).stdout)
     equal(set(letters), {child.pid}, "--pid")

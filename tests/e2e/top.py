@@ -1,5 +1,5 @@
-"""Tests that the output of `cudatrace top` agrees at every moment with the trace and the programs. The cases are hung calls, lost calls,
-held memory, no daemon, a stopped daemon and a killed daemon. Also tests the interactive screen in a tmux terminal."""
+"""Tests that the output of `cudatrace top` always agrees with the trace and the programs: with hung calls, lost calls and held memory, and
+if there is no daemon, or the daemon is stopped or killed. Also tests the interactive screen in a tmux terminal."""
 import json
 import lzma
 import os
@@ -18,7 +18,7 @@ MB = 1e6
 
 
 def moments(s, *options, count=1, where=None):
-    """Returns the output of `top --json`, which is one object per moment."""
+    """Returns the output of `top --json`, which is one object for each time that `top` reads the trace."""
     done = s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--json", "--count", count, "--interval", "0.2", *options,
                  preload=False)
     decoder, text, found = json.JSONDecoder(), done.stdout, []
@@ -35,12 +35,12 @@ def by_pid(moment):
 
 
 def shown(lines, *pids):
-    """Returns those of the given processes that are on the screen, in screen order. The screen may also show untraced programs of other
+    """Returns the given processes that are on the screen, in the order of the screen. The screen may also show untraced programs of other
     tests."""
     return [int(words[0]) for words in map(str.split, lines[3:]) if words and words[0] in map(str, pids)]
 
 
-# Run two programs. One program hangs in a call, and the other holds memory and makes calls until it is killed.
+# Run two programs. One of them hangs in a call, and the other holds memory and makes calls until it is killed.
 with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
     s.start_daemon()
     hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
@@ -57,7 +57,8 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         seconds = (after["at_ns"] - after["since_ns"]) / 1e9
         equal(row["calls/s"], round((row["calls"] - earlier["calls"]) / seconds), "calls a second")
         equal((row["state"], row["lost"], row["failed"]), ("running", 0, 0), "how it does")
-        # Sums are up to a tenth of a second old, because they come from the last stored batch. Their age differs between moments.
+        # The sums are up to a tenth of a second old, because they come from the last stored batch. Their age varies, so a share may exceed
+        # 100 %.
         check(0 <= row["driver_%"] <= 101 + 10 / seconds, "the part of one thread's time", row)
     first, second = by_pid(before)[hung.pid], by_pid(after)[hung.pid]
     equal((second["open_call"], second["calls/s"], second["driver_%"]), ("cuCtxSynchronize", 0, 100.0), "the hung one")
@@ -105,7 +106,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
                 lines = screen.wait(f"{width} columns", lambda lines: len(lines) == height and lines[0].startswith("cudatrace top")
                                     and (height < 4 or str(hung.pid) in "".join(lines)))
                 check(all(len(line) <= width for line in lines), "lines that are too long", lines)
-            # `>` sorts by the column to the right, which is the pid. `r` reverses the order.
+            # The key `>` sorts by the next column to the right, which is the pid. The key `r` reverses the order.
             screen.press(">")
             screen.wait("sorted by pid", lambda lines: shown(lines, hung.pid, busy.pid) == sorted((hung.pid, busy.pid)))
             screen.press("r")
@@ -113,7 +114,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             screen.press("Space")
             screen.wait_for_text("paused")
             screen.press("Space")
-            # A process disappears when it exits, and `a` shows it again.
+            # A process disappears when it exits, and the key `a` shows it again.
             busy.kill()
             busy.wait()
             screen.wait("the busy one to go", lambda lines: re.search(r" 1 process[, ]", lines[0]))
@@ -145,7 +146,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     s.start_daemon()
     s.flush()
 
-# For a trace without a daemon, `top` shows each process over its whole lifetime.
+# If no daemon is writing the trace, `top` shows the rates of each process over its whole lifetime.
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     at = "--db", s.db
@@ -172,13 +173,13 @@ with Session() as s:
     equal(moments(s)[0]["processes"], [], "processes of an empty trace")
     done = s.cudatrace("top", "--once")
     check("no traced process is running" in done.stderr, done.stderr)
-    # A daemon that is writing a different trace does not affect the shown trace.
+    # A daemon that is writing a different trace must not affect the trace that is shown.
     other = s.dir / "other.db"
     other.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     found = moments(s, count=3, where=("--db", other))
     equal([(m["live"], len(m["processes"])) for m in found], [(False, 1)] * 3, "beside another trace's daemon")
 
-# `top` finds the daemon by the name of the trace, even if the daemon is already writing a later file of that trace.
+# `top` must find the daemon if it is given the name of the trace, even if the daemon is already writing a later file of that trace.
 with Session() as s:
     s.start_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
@@ -188,8 +189,8 @@ with Session() as s:
         moment, = moments(s, where=("--db", s.dir / name))
         equal(moment["live"], True, f"whether the daemon of {name} is found")
 
-# While the trace is live, untraced processes that have loaded the driver are listed, and `t` attaches to the selected one. With this
-# driver, attaching fails because there is no table of entry points, and the screen shows this reason.
+# While a daemon is writing the trace, `top` lists untraced processes that have loaded the driver, and the key `t` attaches to the selected
+# process. Here, attaching fails because the driver has no table of entry points, and the screen must show this reason.
 with Session() as s:
     s.start_daemon()
     program = findable(s, WORKLOADS / "attached")
@@ -227,7 +228,7 @@ with Session() as s:
     s.stop_daemon()
     equal(moments(s, where=("--db", s.db))[0]["untraced"], [], "of a trace that nobody writes")
 
-# Nothing is drawn on a terminal without cursor movement. An error suggests the options for printing instead.
+# On a terminal that cannot move its cursor, `top` must draw nothing. The error message suggests options that print instead of drawing.
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 10)
     here, there = pty.openpty()

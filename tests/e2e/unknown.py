@@ -1,5 +1,6 @@
-"""Tests that values which cudatrace cannot determine are NULL, not 0. Examples are the kernels of graphs with conditional nodes or
-created without the hook, and the size of memory shared by another process. Sums omit such values, and reports show how many there are."""
+"""Tests that values which cudatrace cannot determine are NULL, not 0. Examples are the number of kernels in a graph that has conditional
+nodes or was created without the hook, and the size of memory that another process has shared. Sums omit such values, and reports show how
+many of them there are."""
 import csv
 import io
 

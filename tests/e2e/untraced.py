@@ -1,4 +1,4 @@
-"""Runs an untraced program (attached.c), and commands in the background, whose lines on standard error are events."""
+"""Runs an untraced program (attached.c), and runs commands in the background whose lines on standard error a test can wait for."""
 import select
 import signal
 import subprocess
@@ -34,8 +34,8 @@ class Program:
 
 
 class Background:
-    """A command in the background, whose lines on standard error are events. The lines are read unbuffered, because select() does not see
-    data in Python's buffer."""
+    """A command in the background whose lines on standard error a test can wait for. The lines are read unbuffered, because select() does
+    not see data in Python's buffer."""
 
     def __init__(self, s, *command, within=(), **options):
         self.name = command[1]
@@ -43,7 +43,7 @@ class Background:
         self.said = ""
 
     def await_line(self, part):
-        """Reads the command's lines until one contains the text."""
+        """Reads the command's lines until a line contains the text, and returns that line."""
         while True:
             check(select.select([self.child.stderr], [], [], DEADLINE_S)[0], "no line contains", part, ":", self.said)
             line = self.child.stderr.readline().decode()

@@ -1,6 +1,6 @@
-"""Tests visits (proto/visit.h). A visit loads the hook from an unnamed file into a running process. The visit makes the hook start and
-stop recording, repeatedly and under load. Each call between a start and the next stop is recorded. After the last visit, no part of the
-hook is active."""
+"""Tests visits (proto/visit.h), which make a hook that was loaded from an unnamed file into a running process start and stop recording,
+repeatedly and under load. Every call between a start and the next stop must be recorded. After the last visit, no part of the hook may be
+active."""
 import ctypes
 import os
 import sys

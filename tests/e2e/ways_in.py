@@ -1,4 +1,5 @@
-"""Tests that the same calls give the same rows whether the program links to the driver, or uses dlsym() or cuGetProcAddress()."""
+"""Tests that the same calls result in the same rows, whether the program is linked to the driver or gets its functions from dlsym() or
+cuGetProcAddress()."""
 from cudatrace_test import Session, WORKLOADS, check, equal
 
 with Session() as s:

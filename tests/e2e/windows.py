@@ -1,5 +1,5 @@
-"""Tests queries on windows of a trace, in every view, for calls that returned, began or were in progress within the window. The queries
-must not read all rows, but must give the same results as if they did, even for calls longer than the window."""
+"""Tests queries on every view for the calls that returned, began or were in progress within a window of the trace. The queries must not
+read all rows, but must find the same calls as queries that do, even calls that last longer than the window."""
 import contextlib
 import random
 import sqlite3
@@ -13,7 +13,7 @@ BEGAN = ("start_ns BETWEEN :from AND :to AND (call_id BETWEEN :from AND :to + 10
 WENT_ON = ("start_ns <= :to AND (call_id BETWEEN :from AND :to + 100000000 OR "
            "call_id IN (SELECT call_id FROM long_calls WHERE start_ns <= :to AND call_id >= :from))")
 RETURNED = "call_id BETWEEN :from AND :to"
-# The unary plus prevents SQLite from using an index on a column, so that every row is read.
+# A unary plus before a column prevents SQLite from using an index on the column, so that these queries read every row.
 ALL_READ = {
     BEGAN: "+start_ns BETWEEN :from AND :to",
     WENT_ON: "+start_ns <= :to AND +call_id >= :from",
@@ -30,7 +30,8 @@ def check_window(connection, view, window):
 
 with Session() as s:
     s.start_daemon()
-    # One call lasts as long as all the others together. Some calls take longer than a tenth of a second, but most take almost no time.
+    # One call lasts from the first of the other calls to the last. Some calls take longer than a tenth of a second, but most take almost no
+    # time.
     with HungCall(s, "--calls", 10, stdout=-3) as longest:
         programs = [s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"}, stdout=-3),
                     s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=90000000"}, stdout=-3),

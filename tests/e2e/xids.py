@@ -1,5 +1,5 @@
 """Tests GPU errors (Xids) in the `xids` view, in `cudatrace report` and in `cudatrace top`. The errors are imported with exact times, in
-the form in which a probe records them."""
+the form that a probe records them in."""
 import contextlib
 import json
 import shutil
@@ -60,7 +60,7 @@ with Session() as s:
     text = s.cudatrace("report", "--db", s.db, "--format", "text").stdout
     check(text.startswith("GPU errors (Xids)\n"), "the report begins with", text[:80])
 
-    # The sections and the view are the same if the trace consists of two files.
+    # The section and the view must be the same if the trace consists of two files.
     found = section(s), s.rows("SELECT * FROM xids ORDER BY call_id")
     shutil.copy(s.db, s.dir / "trace.2.db")
     for path, gone in ((s.db, "> 1045000000"), (s.dir / "trace.2.db", "<= 1045000000")):
@@ -69,7 +69,7 @@ with Session() as s:
     equal((section(s), [tuple(row.values()) for row in json.loads(s.cudatrace("sql", "--db", s.db, "--format", "json", "SELECT * FROM xids ORDER BY call_id").stdout)]),
           found, "of a trace of two files")
 
-    # `top` shows the number of errors and the latest error at once, even in a narrow terminal.
+    # `top` must show the number of errors and the latest error at once, even on a narrow terminal.
     last = {"errors": 6, "code": 79, "meaning": "the GPU has fallen off the bus", "device": SECOND, "last_time": None, "pid": None, "process": None,
             "message": None}
     where = "--db", s.db, "--once"
