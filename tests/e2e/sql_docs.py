@@ -1,8 +1,8 @@
-"""Tests that docs/sql.md and .schema are correct. Every query in docs/sql.md must run on a trace, and every table and view must have an
-explanation within the statement that SQLite stores. Every place that explains causes of losses must explain all causes.
+"""Tests that docs/sql.md and .schema are correct. Every query in docs/sql.md must run on a trace. The statement that SQLite stores for a
+table or view must contain an explanation of it. Every place that explains causes of losses must explain all causes.
 
-If a database is given as an argument, the queries run on that database, which is opened read-only. By default, the queries run on a new
-trace of several processes, one of which was killed during a call.
+If the path of a database is given as an argument, the queries run on that database, which is opened read-only. By default, the queries run
+on a new trace of several processes. One process was killed during a call.
 """
 import contextlib
 import json

@@ -1,5 +1,5 @@
-"""Tests that a session uses bounded resources. When there are fewer descriptors than processes, each process gets its turn. Neither a
-thousand processes at once, nor many days of a session simulated in a minute, leaks memory, descriptors or shared memory."""
+"""Tests that a session uses bounded resources. If there are too few descriptors for all processes, each process must get its turn. Neither
+a thousand processes at once, nor many days of a session simulated in a minute, may leak memory, descriptors or shared memory."""
 import contextlib
 import os
 import re
@@ -10,8 +10,8 @@ from fault_test import SANITIZED, Session, WORKLOADS, by_tier, check, equal, fif
 
 
 def daemon_takes(s):
-    """Returns the daemon's memory in bytes, its number of descriptors, and the bytes of the session's shared memory. Sockets are not
-    counted, because the descriptor of a connection that has just closed may still be open."""
+    """Returns (the daemon's memory in bytes, the number of its descriptors, the bytes of the session's shared memory). Does not count
+    sockets, because the descriptor of a connection that has just been closed may still be open."""
     with open(f"/proc/{s.daemon.pid}/status") as status:
         memory = int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
     shared = sum(os.stat(f"/dev/shm/{name}").st_blocks * 512 for name in os.listdir("/dev/shm") if f".{s.name}" in name)
@@ -23,7 +23,7 @@ def daemon_takes(s):
 
 
 def at_once(s, processes, hold, calls=200):
-    """Starts processes that make their calls and then keep running."""
+    """Starts processes that make their calls and then keep running until they read a line from the FIFO."""
     return [s.start(WORKLOADS / "calls", "--calls", calls, "--hold", hold, stdout=subprocess.DEVNULL)
             for _ in range(processes)]
 
@@ -37,7 +37,7 @@ def end(programs, hold):
             equal(program.wait(), 0, "a program's status")
 
 
-# There are enough descriptors for only eight of the forty processes.
+# Give the daemon enough descriptors for only eight of the forty processes.
 with Session() as s, promise("descriptors"):
     s.start_daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
     with fifo(s.dir, "hold") as hold:
@@ -45,7 +45,7 @@ with Session() as s, promise("descriptors"):
         check("processes and 0 threads wait, because" in s.cudatrace("flush", status=1).stderr, "what a flush said")
         check(len(os.listdir(f"/proc/{s.daemon.pid}/fd")) < 64, "descriptors")
         end(programs, hold)
-    # When some processes exit, waiting ones get their turn.
+    # As processes exit, the daemon must turn to the processes that are waiting.
     wait_for("the end of all", lambda: s.cudatrace("flush", status=None).returncode == 0 and
              s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 40)
     s.check_identity()
@@ -54,7 +54,7 @@ with Session() as s, promise("descriptors"):
     equal(log.count("processes wait: there are descriptors and mappings for only"), 1, log)
     equal(log.count("no processes wait for descriptors or mappings any more"), 1, log)
 
-# Run many processes at once, at least twice. Later rounds reuse the resources of the first.
+# Run many processes at once, in several rounds. The later rounds must reuse the resources of the first round.
 with Session() as s:
     s.start_daemon()
     processes = by_tier(60, 150, 1000)
@@ -74,10 +74,10 @@ with Session() as s:
         print(f"{processes} at once: memory, descriptors, shared memory {during}; behind them {after}")
     with promise("processes"):
         equal(after[1:], first[1:], "descriptors and shared memory")
-        # The daemon keeps threads and functions in tables, each with its own size limit (docs/performance.md).
+        # The daemon keeps threads and functions in tables, and each table has its own size limit (docs/performance.md).
         check(after[0] < 64 << 20 or SANITIZED, "the daemon has", after[0], "bytes of memory")
 
-# Simulates many days. The stored data is bounded, and so are all other resources.
+# Simulate many days. If the stored data is limited, all other resources must be bounded as well.
 with Session() as s:
     rounds = by_tier(4, 6, 60)
     s.start_daemon("--max-db", "16M", "--keep", "2s", "--ring", "64K")
@@ -100,7 +100,7 @@ with Session() as s:
     print("memory, descriptors, shared memory, disk:", *taken, sep="\n  ")
     early, late = taken[rounds // 3], taken[-1]
     with promise("days"):
-        # In the background, the daemon starts new trace files and removes old ones.
+        # Wait, because the daemon creates new files of the trace and removes old files in the background.
         wait_for("as few descriptors, and as little shared memory", lambda: daemon_takes(s)[1:] == early[1:3])
         check(late[0] < 1.15 * early[0] + (4 << 20) or SANITIZED, "memory went from", early[0], "to", late[0])
         check(late[3] <= 16 << 20, "the trace takes", late[3], "bytes")

@@ -1,5 +1,5 @@
-"""Kills the daemon while it switches to the trace's next file. No call is lost or stored twice, and the next daemon continues where the
-killed one stopped."""
+"""Kills the daemon while it switches to the trace's next file. No call may be lost or stored twice, and the next daemon must continue where
+the killed daemon stopped."""
 import signal
 
 from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, by_tier, check, equal, fifo, needs, points, promise
@@ -7,8 +7,8 @@ from series_test import check_series, check_truth, files, value, workload
 
 needs(shm_mib=256)  # room for all calls that are made while no daemon runs
 
-# The test points that a daemon passes when it is ordered to switch to another file. The daemon dies when it has passed a point the given
-# number of times. It also passes some of these points at startup, when it opens the existing file.
+# The test points that a daemon reaches when it is ordered to continue in another file. The daemon dies when it reaches a point for the
+# given time. The number is 2 for points that the daemon also reaches at startup, when it opens the existing file.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
             "store.went_on": 1, "database.plain": 1}
 REMOVING = "database.removing"
@@ -33,8 +33,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
         s.daemon.kill()
         s.daemon.wait()
         start_armed(s, name, nth)
-        # The trace covers this program from its first call. The program's ring has room for the calls that it makes while no daemon is
-        # running.
+        # This program is recorded from its first call on, and its ring has room for the calls that it makes while no daemon is running.
         busy = workload(s, 10000)
         s.flush_until("the busy program", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", busy.pid))
         s.daemon.send_signal(signal.SIGHUP)
@@ -45,7 +44,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
             end.write("\n")
         equal(held.wait(DEADLINE_S), 0, "the held program's status")
         s.flush()
-        # If the next file was already complete when the daemon died, the next daemon uses that file.
+        # If the next file was already complete when the daemon died, the next daemon must use it.
         if name in ("database.made", "database.plain", "store.going_on", "store.went_on"):
             equal(len(files(s)), 2, "files")
         check_series(s)
@@ -55,7 +54,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
         s.flush_until("the next file", lambda: s.status()["file"] != before)
         check_series(s)
 
-# The daemon dies while it removes the oldest file.
+# Kill the daemon while it removes the oldest file.
 with Session() as s, promise("daemon-killed-going-on"):
     start_armed(s, REMOVING, 1, "--max-db", "16M")
     program = workload(s, 450000)

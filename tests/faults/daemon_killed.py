@@ -1,5 +1,5 @@
-"""Kills the daemon repeatedly, at each of its test points, while programs are running. All daemons use the same database. Each call is
-stored or counted exactly once, and the programs are not affected."""
+"""Kills the daemon repeatedly, at each of its test points, while programs are running. All daemons use the same database. Each call must be
+stored or counted exactly once, and the programs must not be affected."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check
 ALL = set(points(FAULT_DAEMON))
 reached = set()
 
-# Points that a daemon reaches only under certain loads.
+# Test points that a daemon reaches only in certain situations. The daemon reaches all other points under load.
 MAKING = {"database.filled", "database.made"}
 LEAVING = {"session.hidden", "process.detaching", "process.detached", "process.removing", "process.removed", "daemon.let_go",
            "daemon.store_closed", "database.plain", "session.closing", "session.removed", "command.removed"}
@@ -37,9 +37,10 @@ def die(s, name, nth, *options):
 
 
 def under_load(s, wanted, *options):
-    """Runs one daemon after another while programs keep running across their deaths."""
+    """Starts a daemon for each (test point, n) in `wanted`, which dies when it reaches the point for the nth time. Programs keep running
+    across the deaths of the daemons."""
     s.start_daemon(*options)
-    # The first daemon finds these programs before it dies, so each of their calls is either stored or counted.
+    # The first daemon finds these programs before it dies, so each of their calls must be stored or counted.
     for number, (command, _) in enumerate(PROGRAMS):
         child = s.start_program(number, EARLY_CALLS)
         if "--processes" not in command:  # the first process of such a program makes no calls
@@ -55,7 +56,7 @@ def under_load(s, wanted, *options):
     s.summary()
 
 
-# The rings are first too small for the calls made while no daemon is running, and then large enough.
+# First use rings that are too small for the calls made while no daemon is running, and then rings that are large enough.
 with Deadly() as s, promise("daemon-killed", len(FIRST_LOAD)):
     under_load(s, [(name, 1) for name in ["lane.loss_saved"] + FIRST_LOAD], "--ring", "64K")
     check(s.value("SELECT sum(lost) FROM totals") > 0, "nothing was lost, so that losses were not put to the test")
@@ -64,8 +65,8 @@ with Deadly() as s, promise("daemon-killed-later", len(LATER_LOAD) * len(LATER))
     s.check_causes("absent", "signal")
     check(s.deaths >= len(LATER_LOAD) * len(LATER) // 3, "deaths at later passings:", s.deaths)
 
-# Calls older than a second expire. Some test points are reached only if a sweep finds no call from before the numbering of calls last
-# restarted. Sweeps are a second apart, so each daemon runs under load until it reaches its point.
+# Let calls expire after a second. The daemon removes old calls only once per second, and reaches some test points only in certain cases, so
+# each daemon runs under load until it reaches its point.
 with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     options = ("--keep", "1s", "--ring", "4M")
     for nth in (1, 2) if LONG else (1,):
@@ -80,8 +81,8 @@ with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
 
 
 def give(name):
-    """A burst of calls makes a ring grow while the daemon is stopped. A second after the daemon is resumed, it frees the memory, and dies
-    while doing so."""
+    """Makes a ring grow by a burst of calls while the daemon is stopped. A second after the daemon has been resumed, it frees the ring's
+    memory, and dies while it does so."""
     with Deadly() as s, promise("daemon-killed-giving"):
         s.start_armed(name)
         with fifo(s.dir, "hold") as hold:
@@ -104,7 +105,8 @@ def give(name):
 
 in_turns(*map(give, sorted(GIVING)))
 
-# The daemon dies while creating the database. The next daemon creates the database again, or uses it if it is already complete.
+# Kill the daemon while it starts and creates the database. The next daemon must create the database again, or use it if it is already
+# complete.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
                              "command.binding", "command.listening"}):
     with Deadly() as s, promise("daemon-killed-starting"):
@@ -117,8 +119,8 @@ for name in sorted(MAKING | {"database.locked", "database.opened", "session.lock
         s.check_all()
 
 
-# The daemon dies while it exits. Before it dies, the daemon makes the hooks detach, so that they can find another daemon. The program
-# makes no calls while no daemon is running.
+# Kill the daemon while it exits. An exiting daemon makes the hooks detach, so that they can find another daemon. Here, the program makes no
+# calls while no daemon is running.
 for name in sorted(LEAVING):
     with Deadly() as s, promise("daemon-killed-leaving"):
         s.start_armed(name)
@@ -138,7 +140,7 @@ for name in sorted(LEAVING):
         s.check_all()
         check({pid for pid, _ in s.absent()} <= {program.pid}, "processes that miss calls")
 
-# The daemon dies while it changes the selection. Afterwards, all calls are recorded, and hooks re-read the selection only once.
+# Kill the daemon while it changes the selection of calls. After that, all calls must be recorded until the selection is set again.
 with Deadly() as s, promise("daemon-killed-setting"):
     s.start_armed("session.selecting", 2)
     s.cudatrace("set", "--calls", "cuMem*")
@@ -161,7 +163,8 @@ with Deadly() as s, promise("daemon-killed-setting"):
     s.check_all()
     check(s.value("SELECT sum(skipped) FROM totals") > 0, "nothing is left out")
 
-# A program was killed while it created its segment. The daemon removes the file, or a later daemon does so if this one dies.
+# Test the segment of a program that was killed while it created the segment. The daemon removes such a file, and if the daemon dies before
+# it has done so, a later daemon removes it.
 with Deadly() as s, promise("daemon-killed-removing"):
     gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout.strip()
     left = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{gone}.1"

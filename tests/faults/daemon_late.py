@@ -1,5 +1,5 @@
-"""Tests a daemon that is stopped, a daemon that starts after the programs, and a daemon that starts long after the previous one died.
-Programs do not wait for the daemon, and every missing call is either counted or reported as missing."""
+"""Tests a daemon that is stopped by a signal, a daemon that starts after the programs, and a daemon that starts long after the previous one
+died. Programs must not wait for the daemon, and every missing call must be either counted or reported as missing."""
 import signal
 import subprocess
 import time
@@ -16,8 +16,8 @@ if LONG:
 
 
 def check_losses_by_function(s, programs):
-    """Checks that there were more calls than the rings can hold, and that each function's losses give the number and the total time of
-    its lost calls. For copies, the losses also give the number of bytes."""
+    """Checks that calls were lost, and that the trace contains the number and the total time of the lost calls of each program. For copies,
+    it must also contain the number of bytes."""
     for pid in programs:
         lost, lost_ns = s.rows("SELECT sum(unsent.lost), sum(lost_ns) FROM unsent JOIN segment USING (segment_id) JOIN process "
                                "USING (process_id) WHERE pid = ?", pid)[0]
@@ -29,8 +29,8 @@ def check_losses_by_function(s, programs):
           "bytes of lost copies")
 
 
-# The first programs make the daemon reach the point where it stops. Later programs run to completion while the daemon is stopped, because
-# no program waits for it.
+# The first programs make the daemon reach the test point where it stops. The later programs must run to completion while the daemon is
+# stopped, because a program must never wait for the daemon.
 for name in STOPPING:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_armed(name, 1 if name.startswith(("merged", "process", "store", "lane")) else 3, "--ring", "64K", action="stop")
@@ -44,13 +44,13 @@ for name in STOPPING:
         s.flush()
         s.check_all()
         check_losses_by_function(s, later)
-        # The rings have room again, so calls made from now on are stored.
+        # Now the rings have room again, so further calls must be stored.
         s.exact.add(s.start_program(0, 500).pid)
         s.end_programs()
         s.flush()
         s.check_all()
 
-# The daemon is stopped for more than a minute. The program makes calls at a fixed rate and exits on time, as it would without a daemon.
+# Stop the daemon for more than a minute. A program that makes calls at a fixed rate must exit on time, as it would without a daemon.
 if LONG:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_daemon("--ring", "64K")
@@ -67,7 +67,7 @@ if LONG:
         s.check_all()
         check_losses_by_function(s, s.exact)
 
-# Tools report that the daemon does not respond, and exit.
+# The commands must report that the daemon does not respond, and exit.
 with Deadly() as s:
     s.start_daemon()
     s.exact.add(s.start_program(0, 500).pid)
@@ -83,11 +83,11 @@ with Deadly() as s:
             equal((tool.returncode, out), (1, ""), command)
             check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
     equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
-    # When the daemon is resumed, it executes the stop command that was sent to it, and exits.
+    # When the daemon is resumed, it executes the `stop` request that was sent to it, and exits.
     s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
     s.start_daemon()
-    # The daemon is stopped while `run` is running a command. `run` still returns the command's status.
+    # Stop the daemon while `cudatrace run` is running a command. `run` must still return the command's status.
     with promise("daemon-stopped-tools"), fifo(s.dir, "stopped") as stopped:
         job = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", f"read line < {stopped}; exit 7", preload=False,
                       stderr=subprocess.PIPE, text=True)
@@ -104,7 +104,7 @@ with Deadly() as s:
 
 
 def start_churn(s):
-    """Starts a program that makes calls each time the test steps it, until its input ends."""
+    """Starts a program that makes some calls each time it reads a line, until its input ends."""
     program = s.start(WORKLOADS / "churn", "--threads", 1 << 30, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                       stderr=subprocess.DEVNULL, text=True)
     check(program.stdout.readline(), "the program ended")
@@ -117,11 +117,12 @@ def end_churn(program):
 
 
 def step_until(s, program, sql):
-    """Steps the program until the daemon has found it. A hook looks for a daemon once a second, when a call is made."""
+    """Makes the program continue until the daemon has found it. A hook looks for a daemon at most once a second, when the program makes a
+    call."""
     wait_for("the daemon to find the program", lambda: s.value(sql, program.pid) or not step(program) or s.flush())
 
 
-# The daemon starts after the program. The trace begins when the daemon starts, and reports that earlier calls are missing.
+# Start the daemon after the program. The trace must report that calls before the daemon's start are missing.
 with Deadly() as s, promise("daemon-late"):
     program = start_churn(s)
     early = sum(s.truth().values())
@@ -141,7 +142,7 @@ with Deadly() as s, promise("daemon-late"):
     truth = sum(calls for (pid, _), calls in s.truth().items() if pid == program.pid)
     check(0 < seen <= truth - early, "calls in the trace, of all, before the daemon:", seen, truth, early)
 
-# A daemon is killed, and the next one starts after the programs have ended. Calls that fit into the rings are stored, and the others are
+# Kill a daemon, and start the next one after the programs have ended. Calls that fit into the rings must be stored, and the others must be
 # counted.
 with Deadly() as s, promise("daemon-killed-long-ago"):
     s.start_daemon("--ring", "64K")
@@ -163,7 +164,8 @@ with Deadly() as s, promise("daemon-killed-long-ago"):
     check(found and found <= {("full",), ("pressure",)}, "causes", found)
     s.summary()
 
-# A daemon exits, and another one starts while the program is still running. The trace reports the time between the two daemons as a gap.
+# Stop a daemon, and start another one while the program is still running. The trace must report that calls between the two daemons are
+# missing.
 with Deadly() as s, promise("daemon-between"):
     s.start_daemon()
     program = start_churn(s)

@@ -1,6 +1,6 @@
-"""Kills the daemon at random moments, many times over one database, while programs keep running across its deaths. The daemon dies when
-it passes any test point, or one chosen point, for the nth time. The point and the number are chosen from a seed, which is printed.
-CUDATRACE_SEED sets the seed."""
+"""Kills daemons of one database at random times, while programs keep running across the daemons' deaths. A daemon dies when it reaches a
+test point for the nth time, where either all points or only a certain point are counted. The point and n are random. The seed is printed,
+and CUDATRACE_SEED sets it."""
 import random
 
 from daemon_test import Deadly
@@ -11,9 +11,9 @@ POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch
 
 
 def lives(s, count, calls, *options):
-    """Starts `count` daemons that live for random lengths of time. Each daemon dies after passing a random number of points, with every
-    order of magnitude equally likely. Most of these points are passed once per row. Therefore, every second daemon dies at a randomly
-    chosen point instead, with all points equally likely."""
+    """Starts `count` daemons that live for random lengths of time. About half of the daemons die after a random number of test points, with
+    every order of magnitude equally likely. They would mostly die at the points that a daemon reaches once per row. Therefore, the other
+    daemons die at a random point, with all points equally likely."""
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)
     s.exact.add(child.pid)

@@ -1,5 +1,5 @@
-"""Code shared by the tests that make the daemon die. This module starts daemons that die at test points while programs run, and checks
-the trace afterwards."""
+"""Code shared by the tests that kill the daemon: starts daemons that die at test points while programs are running, and checks the trace
+afterwards."""
 import functools
 import os
 import signal
@@ -9,7 +9,8 @@ import time
 import fault_test
 from fault_test import DEADLINE_S, WORKLOADS, at_point, causes, check, counts, equal, wait_for
 
-# The programs, and the environment that makes some of them omit calls. Each program has a different seed, so no two make the same calls.
+# The programs, each with its environment, which makes some of the hooks omit calls. Each program gets a different seed, so no two programs
+# make the same calls.
 PROGRAMS = (
     (("calls", "--mix", "training", "--threads", 2), {}),
     (("calls", "--mix", "alloc", "--threads", 1), {}),
@@ -34,7 +35,7 @@ def step(program):
 
 @functools.cache
 def run_plain(command, env):
-    """Returns the exit status, output and messages of a program that is run without the hook. The result is the same in every run."""
+    """Runs a program without the hook. Returns (exit status, standard output, standard error), which are the same in every run."""
     done = subprocess.run(command, env=dict(os.environ, LD_LIBRARY_PATH=fault_test.cudatrace_test.DRIVER_PATH, **dict(env)),
                           capture_output=True, text=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, command)
@@ -66,7 +67,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         return child
 
     def keep_running(self, count, calls):
-        """Keeps at least `count` programs running. The trace reports which programs had started before a daemon found them."""
+        """Keeps at least `count` programs running. If a program starts while no daemon is running, the trace reports that the program's
+        first calls are missing."""
         for program in self.programs[:]:
             if program[0].poll() is not None:
                 self.end_program(program)
@@ -74,8 +76,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             self.start_program(self.started, calls)
 
     def end_program(self, program):
-        """Checks that a program runs to completion and prints the same output as without the hook. Closes its pipes, because there are
-        thousands of programs."""
+        """Checks that a program runs to completion and prints the same output as without the hook. Closes the program's pipes, because a
+        test may start thousands of programs."""
         child, command, env = program
         out, err = child.communicate(timeout=DEADLINE_S)
         plain = run_plain(tuple(map(str, command)), tuple((key, str(value)) for key, value in env.items()))
@@ -90,8 +92,8 @@ class Deadly(fault_test.cudatrace_test.Session):
     # ---- the daemon ----
 
     def start_armed(self, point, nth=1, *options, action="kill"):
-        """Starts a daemon that is killed or stopped when it reaches the point. Returns False if the daemon died before it was ready to
-        serve."""
+        """Starts a daemon that kills or stops itself when it reaches the test point for the nth time. Returns False if the daemon died
+        before it served the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
@@ -106,13 +108,13 @@ class Deadly(fault_test.cudatrace_test.Session):
         return os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED | os.WNOWAIT | wait) is not None
 
     def dead(self):
-        """Returns whether the daemon has been killed. Fails if the daemon ended in any other way."""
+        """Returns whether the daemon has been killed. Fails if the daemon has ended in any other way."""
         status = self.daemon.poll()
         check(status in (None, -signal.SIGKILL), "the daemon ended with", status)
         return status is not None
 
     def reap(self):
-        """Reaps the daemon. Kills the daemon first if it is still alive."""
+        """Reaps the daemon, after killing it if it is still alive. Returns whether it was already dead."""
         killed = self.dead()
         if not killed:
             self.daemon.kill()
@@ -121,7 +123,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         return killed
 
     def flush_until_death(self, programs, calls, flushes=None):
-        """Sends at most `flushes` flush commands while programs run. Returns True if the daemon has died."""
+        """Sends flush commands, at most `flushes`, while programs are running, until the daemon has died. Returns whether the daemon has
+        died."""
         deadline = time.monotonic() + DEADLINE_S
         while flushes is None or flushes > 0:
             self.keep_running(programs, calls)
@@ -143,15 +146,15 @@ class Deadly(fault_test.cudatrace_test.Session):
         equal(self.rows("SELECT pid, state FROM processes WHERE state <> 'exited'"), [], "processes that did not exit")
         equal(self.rows("SELECT * FROM open_calls"), [], "open calls")
 
-    # Pids are reused when thousands of processes are started, so processes are identified by pid and start time.
+    # The checks below identify processes by pid and start time, because pids are reused if a test starts thousands of processes.
 
     def absent(self):
-        """Returns the processes that made calls before the trace began, or in a gap, according to the trace."""
+        """Returns the processes that have made calls while no daemon recorded them, according to the trace."""
         return set(self.rows("SELECT pid, start_ticks FROM losses JOIN process USING (process_id) WHERE cause = 'absent'"))
 
     def check_counts(self):
-        """Checks that the stored, lost and omitted calls add up to the calls that the driver counted as returned. The trace may have
-        fewer calls only for processes that it lacks or reports as incomplete."""
+        """Checks that stored, lost and omitted calls add up to the calls that the driver has counted as returned. Calls may be missing only
+        from processes that are not in the trace, or that the trace reports as incomplete."""
         seen = {(row[:2], row[2]): row[3] for row in self.rows(
             "SELECT pid, start_ticks, totals.name, sum(calls) FROM totals JOIN process USING (process_id) "
             "WHERE layer = 'driver' GROUP BY pid, start_ticks, totals.name")}
@@ -167,18 +170,19 @@ class Deadly(fault_test.cudatrace_test.Session):
 
     def check_database(self):
         equal(self.rows("PRAGMA integrity_check"), [("ok",)], "the database")
-        # The row of an allocation that has not been freed is kept after its call has expired (--keep).
+        # With --keep, the row of an allocation that has not been freed is kept even after its call has expired.
         equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
               "rows that name others that are not there")
-        # A thread's calls do not overlap, so a row that was stored twice would overlap another row. Each daemon fits a separate line
-        # through the clock's anchors. The lines of two daemons differ by at most a microsecond.
+        # The calls of a thread do not overlap, so a row that was stored twice would overlap with another row. Allow for a small overlap:
+        # each daemon converts the hook's times by its own line through the clock's anchors, and the lines of two daemons may differ by a
+        # microsecond.
         equal(self.rows("SELECT * FROM (SELECT process_id, tid, function.name, end_ns - duration_ns AS start_ns, end_ns, lag(end_ns) OVER "
                         "(PARTITION BY process_id, tid ORDER BY end_ns) AS before FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
                         "JOIN function USING (function_id) WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
               "calls that began before their thread's last one returned")
 
     def check_parts(self):
-        """Checks that launches, copies and allocations have their detail rows, and that no other calls have any."""
+        """Checks that launches, copies, memory sets and allocations have rows with details, and that no other calls have such rows."""
         for view, names in (("launches", ("cuLaunchKernel*",)), ("copies", ("cuMemcpy*",)), ("memsets", ("cuMemset*",))):
             made = " OR ".join(f"name GLOB '{name}'" for name in names)
             equal(self.rows(f"SELECT call_id, name FROM calls WHERE layer = 'driver' AND ({made}) AND call_id NOT IN "
@@ -196,8 +200,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             equal(self.value("SELECT count(*) FROM launches WHERE kernel IS NULL"), 0, "launches without a name")
 
     def check_losses(self):
-        """Checks that calls are lost only because a ring was full or a signal handler interrupted a record. Each loss has a duration, and
-        the times of the first and the last lost call."""
+        """Checks that calls were lost only for expected reasons, such as a full ring, and that each loss has a duration and plausible times
+        of the first and the last lost call."""
         self.check_causes("full", "pressure", "signal", "absent")
         equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
         equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "

@@ -1,5 +1,5 @@
-"""Makes the database's disk fail and recover at every moment of a daemon's life. The programs do not notice. The daemon keeps running,
-logs the failure once, stores the calls that the rings have kept, and counts the other calls. The database stays intact."""
+"""Makes the database's disk fail and recover in every phase of a daemon's life. The programs must not notice. The daemon must keep running,
+log the failure once, store the calls that the rings have kept, and count the other calls. The database must stay intact."""
 import collections
 import contextlib
 import os
@@ -20,9 +20,9 @@ OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
 ALL = MAIN | LOG | SHM | JOURNAL
 BEGINS, ENDS = "calls stay in shared memory", "can be written again"
 
-# For each fault, this table contains its message, the moments in a daemon's life when it strikes, and the moments when the daemon must
-# fail. A fault strikes when SQLite performs the failing operation. At other moments the daemon may not notice the fault, but it must have
-# stored all calls.
+# For each fault, this table contains its message, the phases of a daemon's life when the fault must strike, and the phases when the daemon
+# must fail because of it. A fault strikes when SQLite performs the failing operation. In all other phases, the daemon may not notice the
+# fault, but must then have stored all calls.
 Fault = collections.namedtuple("Fault", "says strikes fails")
 WRITING = "create first middle checkpoint stop", "create first middle stop"
 WANTED = {
@@ -61,7 +61,7 @@ def run_long_program(s):
 
 
 def check_whole(s, lost=0):
-    """Checks the integrity of the database and its sums, and that each call that returned was stored or counted."""
+    """Checks that the database and its sums are intact, and that each call that has returned is stored or counted."""
     s.check_identity(lost=lost)
     s.check_truth()
     equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
@@ -69,8 +69,8 @@ def check_whole(s, lost=0):
 
 
 def look_between_batches(s):
-    """Returns the status and the number of stored calls at a single moment. Returns None if a batch was stored between the two queries,
-    because the daemon retries every second and part of a batch may fit."""
+    """Returns (the daemon's status, the number of stored calls), or None if a batch was stored between the two queries. This can happen
+    because the daemon retries every second, and a part of the calls may fit."""
     now, stored = s.status(), s.value("SELECT ifnull(sum(stored), 0) FROM totals")
     return (now, stored) if s.status()["batches"] == now["batches"] else None
 
@@ -81,7 +81,8 @@ def is_well(s):
 
 
 def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
-    """Runs programs until the disk has failed, then repairs it. Checks the messages, and that no calls are missing afterwards."""
+    """Makes the disk fail, runs programs until the fault has struck, and then ends the fault. Checks the messages, and that no calls are
+    missing afterwards."""
     fault, before = WANTED[name], log_lines(s)
     unread = name == "dead" and kinds == MAIN
     run = run_program if moment in ("first", "middle") else run_long_program
@@ -102,7 +103,7 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
         now, stored = wait_for("no batch between two looks", lambda: look_between_batches(s))
         check(fault.says in now["state"], "status says", now)
         missing = sum(s.truth().values()) - stored
-        # If shared memory is small, there is not enough room for all waiting calls of a long program, so some are lost.
+        # If there is too little shared memory for all calls of a long program that are waiting to be stored, some of them are lost.
         waiting = int(now["waiting"])
         check(0 < waiting == missing or "memory" in causes() and waiting < missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
@@ -116,8 +117,8 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
     check(begun == ended, "what the log says after it", begun, ended)
-    # The daemon considers a fault ended when a batch is written successfully. A batch can also succeed because it still fits into a log
-    # that cannot grow, or because all pages that it reads are in memory.
+    # The daemon considers a fault ended when it has written a batch. During the fault, a batch can also succeed because it still fits into
+    # a log that cannot grow, or because all pages that it reads are in memory. The failure is then logged again.
     check(begun <= before[0] + 1 or moment == "grown" or unread, "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()
@@ -125,13 +126,13 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
 
 
 def without_mode(content):
-    """Returns the database's contents without the header fields for the journal mode, the change counters and SQLite's version."""
+    """Returns the contents of a database file without the header fields for the journal mode, the change counters and SQLite's version."""
     return content[:18] + content[20:24] + content[28:92] + content[100:]
 
 
 def fail_to_start(s, disk, name, moment):
-    """Tests a daemon that cannot create or open its database. The daemon either prints one line and exits without changing any row, or
-    serves normally."""
+    """Tests a daemon that cannot create or open its database. The daemon must either print one line and exit without changing the database,
+    or serve normally."""
     files = {path.name: without_mode(path.read_bytes()) for path in s.dir.glob("trace.db*")}
     disk.fail(name)
     done = s.start(FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db, preload=False, env=disk.env,
@@ -153,7 +154,8 @@ def fail_to_start(s, disk, name, moment):
 
 
 def stop_while_failing(s, disk, name):
-    """Tests that the next daemon receives all calls that could not be stored, including the calls of a process that is still running."""
+    """Stops the daemon while the disk is failing. Checks that the next daemon stores all calls that could not be stored, including the
+    calls of a process that is still running."""
     disk.fail(name)
     run_program(s)
     hold = s.dir / "hold"
@@ -191,7 +193,7 @@ def reading(s):
 
 
 def life(name, seed=0):
-    """Tests a fault at every moment in the lives of a daemon and its successor. With a nonzero seed, the fault occurs after a random number
+    """Tests a fault in every phase of the lives of a daemon and its successor. If `seed` is not 0, the fault begins after a random number
     of operations."""
     some = random.Random(seed)
     with Session() as s:
@@ -216,7 +218,8 @@ def life(name, seed=0):
 
 
 def losses():
-    """Rings of 64 KiB hold 2000 calls. Any further calls are counted as lost, and the daemon recovers without being sent a command."""
+    """Makes more calls during a fault than the rings can hold. Checks that the calls that do not fit are counted as lost, and that the
+    daemon recovers without being sent a command."""
     with Session() as s, promise("disk-losses"):
         disk = Disk(s.dir)
         s.start_daemon("--ring", "64K", env=env(disk))
@@ -235,7 +238,8 @@ def losses():
 
 
 def hung_call():
-    """Only open calls remain to be written. A flush that does not write the open calls does not count as recovery."""
+    """Tests a fault while an open call is the only thing to be written. A flush that does not write the open call must not count as
+    recovery."""
     with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -254,7 +258,7 @@ def hung_call():
 
 
 def hung_call_retried():
-    """Only open calls remain to be written, and the daemon retries without a command."""
+    """Tests that the daemon retries without a command while an open call is the only thing to be written."""
     with Session() as s, promise("disk-said-once"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -275,7 +279,7 @@ def hung_call_retried():
 
 
 def checkpoint():
-    """The log cannot be copied into the database. Calls are still stored, and `status` reports the failure."""
+    """Tests that calls are still stored if SQLite's log cannot be copied into the database, and that `status` reports the failure."""
     with Session() as s, promise("disk-checkpoint"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -287,7 +291,7 @@ def checkpoint():
         check(now["state"] == "ok" and "full" in now["checkpoints"], "status says", now)
         s.flush()
         check_whole(s)
-        # The daemon is killed while all rows are still in the log and the disk is still failing.
+        # Kill the daemon while all rows are still in the log and the disk is still failing.
         s.daemon.kill()
         s.daemon.wait()
         disk.mend()
@@ -300,7 +304,7 @@ def checkpoint():
 
 
 def expire():
-    """Old calls that cannot be deleted are kept until deleting them is possible again."""
+    """Tests that if old calls cannot be deleted, they are kept until they can be deleted again."""
     with Session() as s, promise("disk-expire"):
         disk = Disk(s.dir)
         s.start_daemon("--keep", "1s", env=env(disk))
@@ -322,7 +326,8 @@ def expire():
 
 
 def under_run():
-    """`cudatrace run` passes on the command's exit status and reports how many calls are missing. The next run stores them."""
+    """Tests a fault under `cudatrace run`, which must still return the command's exit status, and report that the trace is incomplete. The
+    next run must store the missing calls."""
     with Session() as s, promise("disk-run"):
         disk = Disk(s.dir)
         run_env = dict(disk.env, CUDATRACE_DAEMON=FAULT_DAEMON)
@@ -344,7 +349,7 @@ def under_run():
 
 
 def grown_log():
-    """A reader keeps the log from being reset, so that it grows until there is no room for its index."""
+    """Tests a log that a reader keeps from being reset, so that it grows until there is no room for its index."""
     with Session() as s, promise("disk-shm"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -353,8 +358,8 @@ def grown_log():
 
 
 def next_file():
-    """No descriptor is available for the trace's next file. The daemon continues in the current file, and switches to the next one when
-    it can."""
+    """Tests that if no descriptor is available for the trace's next file, the daemon continues in the current file, and can switch to the
+    next one later."""
     with Session() as s, promise("disk-open"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
@@ -377,8 +382,8 @@ def next_file():
 
 
 def replaced(how):
-    """The database is moved or deleted while the daemon is running. The daemon reports this at once, and writes nothing to a file that
-    has lost its name. The next daemon stores the calls that were made in the meantime."""
+    """Moves or deletes the database while the daemon is running. The daemon must report this, and write nothing more to a file that has
+    lost its name. The next daemon must store the calls that were made in the meantime."""
     with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
@@ -436,7 +441,8 @@ PAGE = 4096
 
 
 def overwritten():
-    """Another program overwrites pages of the file that the daemon does not read again. The log names the file."""
+    """Overwrites a page of the database that the daemon does not read again. Checks that the daemon notices this, and that the log names
+    the file."""
     with Session() as s, promise("disk-overwritten"):
         s.start_daemon(env=env(Disk(s.dir)))
 
@@ -447,7 +453,8 @@ def overwritten():
 
         wait_for("a file of some pages", grown)
 
-        # The daemon does not notice a write that occurs while it copies the log into the file, so this test writes several times.
+        # The daemon cannot notice a write that occurs while it is copying the log into the file, so the test may have to write several
+        # times.
         def noticed():
             with open(s.db, "r+b") as file:
                 file.seek(20 * PAGE)
@@ -461,7 +468,8 @@ def overwritten():
 
 
 def shm_cut():
-    """Another process truncates SQLite's shared-memory file. The daemon's last log line names the file, and the next daemon continues."""
+    """Truncates SQLite's shared-memory file. Checks that the daemon's last line in the log names the file, and that the next daemon
+    continues."""
     with Session() as s, promise("disk-shm-cut"):
         s.start_daemon(env=env(Disk(s.dir)))
         run_program(s)
@@ -476,7 +484,7 @@ def shm_cut():
 
 
 def in_turn(number, test, *arguments):
-    """Runs a test case after yielding `number` times."""
+    """Makes a test case for in_turns() that yields `number` times and then runs the test."""
     for _ in range(number):
         yield
     began = time.monotonic()
@@ -484,7 +492,7 @@ def in_turn(number, test, *arguments):
     print(test.__name__, *arguments, f"{time.monotonic() - began:.1f} s")
 
 
-# SQLite handles these faults in the same way as "full", so the short tier leaves them out.
+# SQLite handles these faults in the same way as `full`, so the short tier leaves them out.
 ALIKE = ("short", "quota", "write")
 LIVES = [(name, seed) for name in WANTED if name not in by_tier(ALIKE, ()) for seed in range(11 if LONG else 1)]
 for repetition in range(3 if LONG else 1):

@@ -1,4 +1,4 @@
-"""Controls a disk that fails on command, which fault_vfs.c simulates."""
+"""Controls the disk simulated by fault_vfs.c, which fails on command."""
 import mmap
 import pathlib
 import struct
@@ -10,7 +10,8 @@ NEVER = 2**63
 
 
 class Disk:
-    """The file named by $CUDATRACE_DISK. `env` is the environment that makes a daemon keep its database on this disk."""
+    """The state of a simulated disk, in the file named by $CUDATRACE_DISK. `env` is the environment that makes a daemon keep its database
+    on this disk."""
 
     def __init__(self, directory):
         self.path = pathlib.Path(directory) / "disk"
@@ -26,11 +27,11 @@ class Disk:
         struct.pack_into("<Q", self.map, 8 * FIELDS.index(field), value)
 
     def fail(self, fault, kinds=MAIN | LOG | SHM | JOURNAL, left=0):
-        """Starts the fault after `left` more successful operations, or after `left` bytes for a disk that becomes full."""
+        """Makes operations fail after `left` more successful ones, or after `left` more bytes if the fault is a full disk."""
         self["kinds"], self["left"], self["hits"] = kinds, left, 0
         self["fault"] = FAULTS.index(fault)
 
     def mend(self):
-        """Ends the fault. Returns how often it struck."""
+        """Ends the fault. Returns the number of times that it has struck."""
         self["fault"] = 0
         return self["hits"]

@@ -1,17 +1,17 @@
-"""Tests that if fakeroot makes a user appear to be root, the trace contains the real user id. The cases are `run` within fakeroot,
-fakeroot within `run`, and a daemon within fakeroot."""
+"""Tests that the trace contains the real user ID if fakeroot makes a user appear to be root. The cases are `run` within fakeroot, fakeroot
+within `run`, and a daemon within fakeroot."""
 import os
 import sys
 
 from fault_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, check, equal, needs
 
 needs("fakeroot")
-# A sanitizer expects to be loaded first, but here fakeroot is.
+# A sanitizer expects its library to be loaded first, but here, fakeroot's library is loaded first.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
 
 
 class Oneself:
-    """Runs the programs of users.Users as the user who runs the test."""
+    """Replaces users.Users, and runs programs as the user who runs the test."""
     cudatrace, daemon, hook, calls = CUDATRACE, DAEMON, HOOK, WORKLOADS / "calls"
 
     def __init__(self, s):
@@ -36,7 +36,7 @@ def somebody(s):
 with Session() as s:
     u, uid = somebody(s)
     folder = u.folder("his", uid)
-    # fakeroot pretends that the file has another owner, and remembers this.
+    # fakeroot pretends that `chown` has changed the owner of the file, and shows that owner from then on.
     script = f"set -e; cd {folder}; : >file; chown 7:8 file; stat -c %u:%g file; id -u; {u.calls} --calls 100"
     alone = u.run(uid, "fakeroot", "sh", "-c", script).stdout
     check(alone.startswith("7:8\n0\n"), "fakeroot alone", alone)

@@ -1,9 +1,9 @@
 """Code shared by the tests in this folder. This module extends tests/e2e/cudatrace_test.py with a hook and a daemon that have test points,
 and counts how often promises were tested and kept.
 
-A promise is a row of promises.tsv, which contains its name, its test, the fault and the guarantee. A test wraps each trial of a promise in
-`with promise("name"):`. When the test exits, the numbers of trials and failures are printed, and appended to the file named by
-$CUDATRACE_PROMISES, which tools/promises makes into a table.
+A promise is a row of promises.tsv, which contains the promise's name, its test, the fault and the guarantee. A test wraps each trial of a
+promise in `with promise("name"):`. When the test exits, it prints the numbers of trials and failures, and appends them to the file named by
+$CUDATRACE_PROMISES. tools/promises makes a table from this file.
 """
 import atexit
 import collections
@@ -33,7 +33,7 @@ def Session():
 
 
 def of_command(path):
-    """Queries with `cudatrace sql`, which reads a trace of several files as one."""
+    """Returns a function that runs queries with `cudatrace sql`, which reads a trace of several files as one."""
     def rows(sql):
         done = subprocess.run([CUDATRACE, "sql", "--db", path, "--format", "json", sql], capture_output=True, text=True, timeout=DEADLINE_S)
         equal(done.returncode, 0, f"status of sql: {done.stderr}")
@@ -46,7 +46,7 @@ SLOT = 16  # bytes; proto/record.h defines this and the following
 
 
 def head(function, kind, slots):
-    """Returns the first word of a record."""
+    """Returns the first word of a record, which contains the function, the kind and the number of slots."""
     return function | kind << 16 | slots << 22
 
 
@@ -57,7 +57,7 @@ def kind_and_slots(word):
 
 def points(binary):
     """Returns the names of all test points in a hook or daemon binary."""
-    # Do not write to /dev/stdout, because objcopy removes its output file when it fails, and root is allowed to remove /dev/stdout.
+    # Do not make objcopy write to /dev/stdout, because it removes its output file when it fails, and root is allowed to remove /dev/stdout.
     with tempfile.TemporaryDirectory() as folder:
         section = pathlib.Path(folder) / "section"
         subprocess.run(["objcopy", "-O", "binary", "--only-section=ct_test_points", str(binary), str(section)], check=True,
@@ -68,7 +68,7 @@ def points(binary):
 
 
 def at_point(name, nth=1, action="kill"):
-    """Returns an environment that makes a process kill, stop or delay itself at the point."""
+    """Returns an environment that makes a process kill, stop or delay itself when it reaches the test point for the nth time."""
     return {"CUDATRACE_TEST_POINT": f"{name}:{nth}:{action}"}
 
 
@@ -81,7 +81,7 @@ account = collections.defaultdict(lambda: [0, 0])
 
 @contextlib.contextmanager
 def promise(name, times=1):
-    """Counts one or more trials of a promise. A failed trial is counted as well, and still fails the test."""
+    """Counts one or more trials of a promise. If a trial fails, counts the failure, and the test fails, too."""
     check(PROMISES[name]["test"] == pathlib.Path(sys.argv[0]).stem, name, "is not promised by this test")
     account[name][0] += times
     try:

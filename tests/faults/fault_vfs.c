@@ -1,10 +1,10 @@
-/* Simulates a failing disk with a layer over SQLite's VFS. The layer becomes the default VFS in every process
- * whose $CUDATRACE_DISK names a file that contains a struct disk. A test also maps that file (disk_test.py),
- * to switch faults on and off while the process runs.
+/* Simulates a failing disk by a layer over SQLite's VFS. The layer becomes the default VFS in every process
+ * that has the variable CUDATRACE_DISK, which names a file that contains a struct disk. A test also maps this
+ * file (disk_test.py), in order to switch faults on and off while the process is running.
  *
  * The layer can also simulate a power cut by killing the process at the Nth operation that changes a file. Of
- * the data written since a file's last sync, only some pages survive, and some of these only in part. A seed
- * chooses them. Created or deleted names are equally uncertain until the folder has been synced. */
+ * the data written since a file's last sync, only random pages survive, and some of these only in part.
+ * Whether the creation or deletion of a file survives is random, too, until the folder has been synced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,10 +22,10 @@
 
 enum { PAGE_BYTES = 4096, SECTOR_BYTES = 512, IMAGES_MAX = 16 };
 
-/* Operations on files, as bits. */
+/* Operations on files. Each operation is one bit. */
 enum operation { OPEN = 1, READ = 2, WRITE = 4, SYNC = 8, TRUNCATE = 16, MAP_SHM = 32 };
 
-/* Kinds of files, as bits. */
+/* Kinds of files. Each kind is one bit. */
 enum kind { MAIN = 1, LOG = 2, SHM = 4, JOURNAL = 8 };
 
 struct disk {
@@ -39,7 +39,7 @@ struct disk {
     _Atomic uint64_t survival; /* how much unsynced data survives: 0 none, 1 all, other values are a seed */
 };
 
-/* In the same order as FAULTS in disk_test.py. */
+/* The faults, in the same order as in FAULTS of disk_test.py. */
 static const struct {
     unsigned operations;
     int rc, error;
@@ -59,7 +59,7 @@ static const struct {
     { READ | WRITE | SYNC | TRUNCATE | MAP_SHM, SQLITE_IOERR, EIO, false, false },
 };
 
-/* A file's contents on the disk, without the page cache. */
+/* The contents of a file on the disk itself, as opposed to the page cache. */
 struct image {
     char path[4096];
     uint8_t **before; /* for each page written since the last sync, its contents at that sync */
@@ -91,7 +91,7 @@ static void give_up(const char *what)
 
 /* ---- faults ---- */
 
-/* Returns SQLITE_OK, or the error of the failing operation. */
+/* Decides whether the fault makes this operation fail. Returns the operation's error, or SQLITE_OK. */
 static int strike(unsigned operation, enum kind kind, uint64_t bytes)
 {
     const uint64_t fault = atomic_load(&disk->fault);
@@ -150,8 +150,8 @@ static void keep_page(struct image *image, sqlite3_file *real, size_t page)
         give_up("a page cannot be kept");
 }
 
-/* Keeps copies of the pages in [from, to) before they change. Reads through SQLite's own descriptor, because
- * closing another one would drop SQLite's locks. */
+/* Keeps copies of the pages that contain the bytes [from, to), before these bytes change. Reads through
+ * SQLite's own descriptor, because closing another descriptor of the file would drop SQLite's locks. */
 static void keep(struct image *image, sqlite3_file *real, uint64_t from, uint64_t to)
 {
     for (uint64_t page = from / PAGE_BYTES; page * PAGE_BYTES < to; page++)
@@ -172,7 +172,7 @@ static void note_synced(struct image *image)
     image->synced_bytes = file_bytes(image->path);
 }
 
-/* Syncing the folder syncs the names of all files, because all are in one folder. */
+/* A sync of the folder syncs the names of all files, because all files are in the same folder. */
 static void note_folder_synced(void)
 {
     for (int i = 0; i < IMAGES_MAX; i++) {
@@ -191,8 +191,8 @@ static uint64_t random_next(void)
     return state >> 11;
 }
 
-/* Randomly returns true once in `one_in` calls. The result is constant if all or none of the data
- * survives. */
+/* Returns true at random, on average once in `one_in` calls. If all or none of the data survives, always
+ * returns the same. */
 static bool survives(uint64_t one_in)
 {
     const uint64_t survival = atomic_load(&disk->survival);
@@ -238,7 +238,8 @@ static void cut_file(struct image *image)
         give_up("a file cannot be cut");
 }
 
-/* The log's index is shared memory backed by a file, so it may contain anything after a power cut. */
+/* Overwrites the log's index with random data. The index is shared memory in a file that is never synced, so
+ * it may contain anything after a power cut. */
 static void spoil_shm(const char *path)
 {
     char shm[4200];
@@ -328,7 +329,7 @@ static int vfs_sync(sqlite3_file *base, int flags)
     rc = file->real->pMethods->xSync(file->real, flags);
     if (file->image) {
         note_synced(file->image);
-        /* SQLite also syncs the folder when it first syncs a log or journal that it has created. */
+        /* When SQLite first syncs a log or a journal that it has created, it also syncs the folder. */
         if (!file->image->named)
             note_folder_synced();
     }
@@ -360,7 +361,8 @@ static int vfs_sector_size(sqlite3_file *base)
 {
     return REAL(base)->pMethods->xSectorSize(REAL(base));
 }
-/* Claims no special properties. If the power fails during a write, the sector's old contents may be lost. */
+/* Reports that the disk has no special properties. For example, if the power fails during a write, the old
+ * contents of the sector may be lost. */
 static int vfs_characteristics(sqlite3_file *base)
 {
     (void)base;
@@ -384,7 +386,8 @@ static int vfs_shm_unmap(sqlite3_file *base, int remove)
     return REAL(base)->pMethods->xShmUnmap(REAL(base), remove);
 }
 
-/* Version 2 prevents SQLite from mapping files, because writes through a mapping would bypass this layer. */
+/* Use version 2 of the interface, so that SQLite does not map files. Writes through a mapping would bypass
+ * this layer. */
 static const sqlite3_io_methods methods = {
     .iVersion = 2,
     .xClose = vfs_close,
@@ -497,7 +500,7 @@ static void install(void)
     sqlite3_vfs_register(&vfs, 1);
 }
 
-/* The linker redirects sqlite3_open_v2() to this function (--wrap). The VFS is not registered earlier,
+/* The linker redirects sqlite3_open_v2() to this function (--wrap). The VFS is registered only at this time,
  * because the program may need to configure SQLite before SQLite is initialized. */
 int __real_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);

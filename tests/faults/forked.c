@@ -1,8 +1,10 @@
-/* A program whose first look-up happens while another thread forks. In the child, either all or none of the
- * driver's slots have been exchanged, and the child's calls return. A thread waits at a test point:
+/* A program that forks in one thread while another thread looks up a function for the first time, so that the
+ * hook exchanges the driver's slots. In the child, either all slots or none must have been exchanged, and the
+ * child's calls must return. One of the threads waits at a test point:
  *
- *   forked exchange   in the middle of the exchange, until the other thread has to wait or has forked
- *   forked fork       after its fork has begun, until the look-up has returned */
+ *   forked exchange   the look-up waits in the middle of the exchange, until the other thread has to wait or
+ *                     has forked
+ *   forked fork       the fork waits after it has begun, until the look-up has returned */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,7 +48,7 @@ static void *work(void *data)
     return NULL;
 }
 
-/* Returns when the worker is sleeping or has finished. */
+/* Starts the worker, and returns once it is sleeping or has finished. */
 static void start(struct worker *worker)
 {
     if (pthread_create(&worker->thread, NULL, work, worker) != 0)

@@ -1,5 +1,5 @@
-"""Like disk.py, but on a file system that really fills up and later grows, so that the errors come from the kernel. The test needs the
-right to mount file systems."""
+"""Tests the same as disk.py, but on a file system that really becomes full and is later enlarged, so that the errors come from the kernel.
+The test needs the right to mount file systems."""
 import os
 import subprocess
 import sys
@@ -31,7 +31,8 @@ with cudatrace_test.Session() as s, promise("full-tmpfs"):
         s.check_identity(lost=0)
         s.check_truth()
         equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
-        # There is no room even for a single log line. Messages that do not fit into the log are logged once there is room.
+        # Fill the disk until there is no room even for a single line in the log. The daemon must log the messages that did not fit as soon
+        # as there is room.
         rows = s.value("SELECT count(*) FROM calls")
         with open(folder / "filler", "wb", buffering=0) as filler:
             try:

@@ -1,6 +1,6 @@
-"""Tests the views of GPU work on records with given timestamps: kernels, copies, sets and graphs, and the calls that caused them. Work and
-its correlation arrive in either order, and in different batches. The test also kills the daemon between batches, removes expired rows,
-continues in the next file, and replays a recording."""
+"""Tests the views of GPU work on records with given timestamps: kernels, copies, sets and graphs, and the calls that caused them. A piece
+of work may arrive before or after its correlation, and in a different batch. The test also kills the daemon between batches, lets rows
+expire, continues the trace in the next file, and replays a recording."""
 import collections
 import os
 import signal
@@ -31,7 +31,7 @@ def correlation(epoch, number):
 
 
 class Program(Watched):
-    """A process whose GPU work is recorded. Its probe publishes records with given timestamps."""
+    """A process whose GPU work is recorded. A simulated probe publishes the process's records, with given timestamps."""
 
     def __init__(self, s):
         super().__init__(s)
@@ -67,7 +67,7 @@ class Program(Watched):
 
 
 def row(work, call_id, named=True):
-    """Returns the row that the `gpu_work` view must contain."""
+    """Returns the row that the `gpu_work` view must contain for a piece of work."""
     kind = {KERNEL: "kernel", COPY: "copy", SET: "set", GRAPH: "graph"}[work.kind]
     return (call_id, kind, DEMANGLED.get(work.kernel) if named else None, work.device, work.context, work.stream, work.start, work.end,
             work.end - work.start, work.queued or None, work.graph or None, work.node or None, work.bytes if work.kind in (COPY, SET) else None,
@@ -81,7 +81,8 @@ def check_work(rows, wanted, what):
 
 
 def test_views(s):
-    """The views contain every piece of work, with its call and the gaps around it, even after a replay."""
+    """Checks that the views contain every piece of work with its call, and the gaps between pieces, and that a replay gives the same
+    rows."""
     recording, again = s.dir / "recording", s.dir / "again.db"
     s.start_daemon("--record", recording)
     program = Program(s)
@@ -144,8 +145,8 @@ def test_views(s):
 
 
 def test_times(s):
-    """Work that seems to end in the future is stored as if it had just ended. Work that seems to begin before time 0 is stored as if it
-    began then."""
+    """Publishes impossible times. Work that seems to end in the future must be stored as if it had just ended, and work that seems to begin
+    before time 0 as if it began at time 0."""
     s.start_daemon()
     program = Program(s)
     program.work(Work(KERNEL, 2**62 - 1000, 2**62, queued=2**64 - 1))
@@ -159,7 +160,8 @@ def test_times(s):
 
 def bad(payload):
     def test_bad(s):
-        """A record with an unknown kind of work or a short payload breaks a rule: nothing more is read, and earlier rows stay."""
+        """Publishes a record with an unknown kind of work, or with a payload that is too short. Checks that the daemon reads nothing more
+        from the segment, and that the earlier rows stay."""
         s.start_daemon()
         program = Program(s)
         at = now() - S
@@ -175,8 +177,8 @@ def bad(payload):
 
 
 def test_epochs(s):
-    """A process's second recording uses the same CUPTI correlation IDs again. A correlation without a call is ignored, and does not match
-    another thread's call."""
+    """Checks that the work of a process's second recording, which uses the same correlation IDs again, has the right calls. A correlation
+    without a call must be ignored, and must not be assigned to a call of another thread."""
     s.start_daemon()
     program = Program(s)
     at = now() - S
@@ -194,7 +196,8 @@ def test_epochs(s):
 
 
 def test_drops(s):
-    """Records dropped by CUPTI are in the `losses` view, and do not change the sums of calls."""
+    """Checks that the `losses` view contains the number of records that CUPTI has dropped, and that they do not change the sums of
+    calls."""
     s.start_daemon()
     program = Program(s)
     at = now() - S
@@ -214,7 +217,8 @@ def test_drops(s):
 
 
 def test_killed(s):
-    """The daemon is killed after each batch. Each record is stored once, and a correlation in the next batch refers to its call."""
+    """Kills the daemon after each batch. Checks that each record is stored exactly once, and that a correlation is assigned to its call
+    even if the call was in the previous batch."""
     s.start_daemon()
     program = Program(s)
     at, works = now() - S, []
@@ -236,7 +240,8 @@ def test_killed(s):
 
 
 def test_many(s):
-    """The daemon stores a large batch of work one page at a time. The ring has room for eight hundred pieces of work."""
+    """Checks that a large batch of work, which the daemon stores one page at a time, is stored completely. The ring has room for about 800
+    pieces of work."""
     s.start_daemon()
     program = Program(s)
     at, works = now() - S, []
@@ -254,7 +259,8 @@ def test_many(s):
 
 
 def test_two(s):
-    """Two processes share a device. A gap belongs to the process whose work ends it, and shows that process's call."""
+    """Checks the gaps of a device that two processes share. A gap belongs to the process whose work ends the gap, and shows a call of this
+    process."""
     s.start_daemon()
     one, other = Program(s), Program(s)
     at = now() - S
@@ -278,7 +284,8 @@ def report(s, *options):
 
 
 def test_report(s):
-    """The `gpu`, `work` and `idle` sections show the sums for the whole trace, a window and a process. Without work, they are empty."""
+    """Checks that the report's `gpu`, `work` and `idle` sections show the right sums for the whole trace, a window and a process, and that
+    the sections are empty if there is no work."""
     s.start_daemon()
     program, other = Program(s), Program(s)
     equal(report(s), [[], [], []], "a report without work")
@@ -323,7 +330,8 @@ def test_report(s):
 
 
 def test_expired(s):
-    """Work whose call has expired stays, without the call's id. Expired work is removed with everything that belongs to it."""
+    """Checks that work is kept if only its call has expired, but no longer refers to the call. Work that has itself expired must be
+    removed, together with everything that belongs to it."""
     s.start_daemon("--keep", "60s")
     program = Program(s)
     old, young = now() - 120 * S, now() - S
@@ -341,7 +349,7 @@ def test_expired(s):
 
 
 def test_files(s):
-    """Work in a trace's next file finds its call in the previous file."""
+    """Checks that work in the next file of a trace refers to its call in the previous file."""
     s.start_daemon()
     program = Program(s)
     at = now() - S

@@ -1,6 +1,6 @@
-/* A program that represents one user who takes as much as possible from the system daemon. The hog builds its
- * own segments, and keeps filling them with data that the daemon must remember, look up or write. The hog
- * stops at the end of its standard input.
+/* A program that plays a user who takes up as many of the system daemon's resources as possible. The program
+ * makes its own segments, and keeps filling them with data that the daemon must remember, look up or write.
+ * It exits at the end of its standard input.
  *
  *   hog DIR SESSION KIND PROCESSES FIFO     each process writes a byte to FIFO once it has begun */
 #include "../made_segment.h"
@@ -97,7 +97,7 @@ static void text(struct ct_record *record)
     snprintf(payload.message, sizeof(payload.message), "%019llu", (unsigned long long)count);
     carry(record, CT_KIND_RANGE, &payload, sizeof(payload.range) + sizeof(payload.message));
 }
-/* Every name is new, so each record has a new combination of names. */
+/* The names of the fields are new in every record, so that each record has a new combination of names. */
 static void fields(struct ct_record *record)
 {
     char name[CT_FIELDS_MAX][CT_FIELD_NAME_MAX + 1];
@@ -109,7 +109,8 @@ static void fields(struct ct_record *record)
     }
     carry(record, CT_KIND_FIELDS, payload, ct_fields_write(payload, field, CT_FIELDS_MAX));
 }
-/* Makes a call, its correlation and its work in turn. Each piece of work is on a new stream. */
+/* Each three records are a call, the call's correlation, and the call's GPU work. Each piece of work is on a
+ * new stream. */
 static void gpu_work(struct ct_record *record)
 {
     const struct ct_gpu_work payload = { .kind = CT_GPU_KERNEL, .stream = (uint32_t)count };
@@ -140,7 +141,7 @@ static void names(struct hog *hog)
     atomic_store(&hog->segment->functions, CT_FUNCTIONS_MAX);
 }
 
-/* The counters never stop moving. */
+/* Increments all counters of losses each time, so that the daemon always finds new values. */
 static void losses(struct hog *hog)
 {
     struct ct_function *functions = ct_segment_directory(hog->segment);
@@ -237,7 +238,7 @@ static void make(struct hog *hog, const char *dir, const char *session, const st
     close(fd);
 }
 
-/* Writes as many records as there is room for, but at most BURST. */
+/* Writes records until the ring is full, but at most BURST. */
 static void fill(struct hog *hog, const struct kind *kind)
 {
     enum { SLOTS = CT_RING_BYTES_MIN / CT_SLOT_BYTES };

@@ -1,5 +1,6 @@
-"""Tests calls with fields, which a probe writes. The views contain the fields as written, even if the trace consists of several files or
-was replayed from a recording. A call with an invalid payload is stored and counted, but has no fields."""
+"""Tests calls with fields, as a probe records them. The views must contain the fields as the probe has written them, even if the trace
+consists of several files or was replayed from a recording. A call with an invalid payload must be stored and counted, but have no
+fields."""
 import collections
 import contextlib
 import json
@@ -18,14 +19,14 @@ TICKS, STEP = 10, 100  # a call does not overlap the next one
 
 
 def field(name, value, type=None):
-    """Returns a field as an argument of the player's command `fields`."""
+    """Returns a field in the form of an argument for the command `fields` of played_probe."""
     if type:
         return f"{name}={type}{value}"
     return f"{name}=x{value.hex()}" if value else f"{name}=x"
 
 
 def payload(values=(5, 3), types=(0, 2), count=2, texts=b"n\0t\0ab\0", text_bytes=None):
-    """Returns a payload in hexadecimal: by default, the number n = 5 and the text t = 'ab'."""
+    """Returns the payload of a record with fields, in hexadecimal. By default, its fields are the number n = 5 and the text t = 'ab'."""
     head = struct.pack("<8Q8sB5xH", *values, *[0] * (8 - len(values)), bytes(types), count, len(texts) if text_bytes is None else text_bytes)
     return (head + texts).hex()
 
@@ -70,7 +71,8 @@ def expected(good, first_end):
 
 
 def check_views(rows, wanted):
-    """Checks the views. `rows` runs a query, and `wanted` lists (call_id, name, fields)."""
+    """Checks the views `hooks` and `hook_fields`. `rows` is a function that runs a query, and `wanted` is a list of (call_id, name,
+    fields)."""
     seen = rows("SELECT call_id, name, fields FROM hooks ORDER BY call_id")
     equal([(call_id, name, list(json.loads(fields).items())) for call_id, name, fields in seen],
           [(call_id, name, list(fields.items())) for call_id, name, fields in wanted], "the view hooks")
@@ -95,8 +97,8 @@ def of_file(path):
 
 
 def test_fields(s):
-    """Checks that the views contain the fields, and that replaying the recording gives the same rows. All calls are counted, even if their
-    payloads are invalid."""
+    """Checks that the views contain the fields, that replaying the recording gives the same rows, and that all calls are counted, even if
+    their payloads are invalid."""
     recording, again = s.dir / "recording", s.dir / "again.db"
     s.start_daemon("--record", recording)
     watched = watch(s)
@@ -126,7 +128,7 @@ def test_fields(s):
 
 
 def check_hook_views(path, wanted):
-    """Checks the views that have the fields as columns."""
+    """Checks the views of single hooks, which have the hook's fields as columns."""
     rows = of_command(path)
     equal(rows("SELECT call_id, bytes, result FROM hook_alloc ORDER BY call_id"),
           [(call_id, fields["bytes"], fields.get("result")) for call_id, name, fields in wanted if name == "alloc"], "the view hook_alloc")
@@ -146,7 +148,7 @@ def said(*command):
 
 
 def check_series(s, wanted):
-    """Distributes the calls of a finished trace over two files of a series."""
+    """Distributes the calls of a finished trace over two files, and checks the views again."""
     second = s.dir / "trace.2.db"
     shutil.copy(s.db, second)
     border = wanted[2][0]
@@ -159,7 +161,8 @@ def check_series(s, wanted):
 
 
 def check_exports(s, wanted):
-    """Checks that formats with details contain the fields as an object, and that importing the exported lines gives the same fields."""
+    """Checks that export formats with details contain the fields of a call as an object, and that importing the exported lines gives the
+    same fields."""
     events = json.loads(said("export", "--db", s.db, "--format", "chrome"))["traceEvents"]
     shown = [(event["args"]["call_id"], event["name"], event["args"].get("fields", {})) for event in events if event["ph"] == "X"]
     equal(sorted(shown, key=lambda call: call[0]), wanted, "the export to chrome")
@@ -185,7 +188,7 @@ def check_tail(s):
 
 
 def test_tools(s):
-    """Checks that the tools show the fields, even if the calls are in several files."""
+    """Checks that the commands show the fields, even if the trace consists of several files."""
     s.start_daemon()
     watched = watch(s)
     first = now()

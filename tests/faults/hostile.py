@@ -1,6 +1,6 @@
-"""Tests segments that were not made by a hook, and live processes' segments that another process overwrites. The daemon survives, rejects
-the segment or detaches the process, counts the case, and logs the offender's name. Honest processes' calls are complete, without rows
-from other processes. No file that is not a segment of the session is removed or written.
+"""Tests segments that no hook has made, and segments of live processes that another process overwrites. The daemon must survive, reject the
+segment or detach the process, count this, and log the name of the offender. The calls of honest processes must be complete, without rows
+from other processes. The daemon must not remove or write any file that is not a segment of the session.
 
 CUDATRACE_SEED chooses the random data. The seed is printed.
 """
@@ -24,7 +24,7 @@ MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
 MAGIC, VERSION = 0x3147455354445543, 14
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
-# Offsets in the header (proto/segment.h) and in a lane.
+# Offsets of members in a segment's header (proto/segment.h), and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
           "process_start": (56, "Q"), "exec_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
@@ -44,7 +44,7 @@ def start_of(pid):
 
 
 class Segment:
-    """A forged file in /dev/shm with a segment's name. The file is removed when the test ends, if it still exists."""
+    """A forged segment in /dev/shm."""
 
     count = 0
 
@@ -64,7 +64,8 @@ class Segment:
         header = bytearray(HEADER_BYTES)
         for field, value in values.items():
             struct.pack_into("<" + FIELDS[field][1], header, FIELDS[field][0], value)
-        # Create the file under another name and then rename it, because the daemon watches the folder.
+        # Create the file under another name and then rename it, because the daemon, which watches the folder, must not see an incomplete
+        # file.
         making = f"/dev/shm/cudatrace-making.{os.getpid()}"
         with open(making, "xb") as file:
             file.truncate(LANES_AT + LANE_HEADER + RING)
@@ -99,7 +100,7 @@ def status(s, key):
 
 
 class Honest:
-    """Programs whose calls must all be recorded under their pids, without any calls of other programs."""
+    """Programs whose calls must all be recorded under the programs' own pids. No other process's calls may be recorded under these pids."""
 
     def __init__(self, s):
         self.s, self.pids = s, set()
@@ -128,7 +129,7 @@ def check_daemon(s):
 # ---- files that are not segments ----
 
 def lies():
-    """Returns {description: fields} for segments that must be refused."""
+    """Returns {description: header fields} of segments that the daemon must refuse."""
     return {
         "magic": {"magic": 1}, "version": {"version": VERSION + 1}, "header size": {"header_bytes": HEADER_BYTES + 8},
         "ring size not a power of two": {"ring_bytes": RING + 4096},
@@ -184,7 +185,7 @@ def test_refused(s):
             Segment(s, pid=NO_PID, calls=3)
             donor = Segment(s, pid=NO_PID, calls=3)
             s.flush()
-            # Put a valid segment in another folder, so that a daemon that follows the link would find it.
+            # Make some valid segments as well, which the daemon must read.
             precious.write_bytes(b"precious" * 100000)
             with refused(s, path, what):
                 try:
@@ -213,7 +214,8 @@ def test_names(s):
 
 
 def test_lease(s):
-    """A process that holds a lease on a file can delay other processes that open the file by almost a minute."""
+    """Tests a segment with a lease. By a lease on a file, a process can delay other processes that open the file for almost a minute.
+    Therefore, the daemon must not wait, but read the segment later."""
     with promise("lease"):
         signal.signal(signal.SIGIO, signal.SIG_IGN)
         elsewhere = Segment(s, pid=NO_PID + 3, calls=3, path=f"/dev/shm/cudatrace-leased.{os.getpid()}")
@@ -229,7 +231,8 @@ def test_lease(s):
 
 
 def test_descriptors():
-    """If a dead process's segment cannot be opened now, it is read later, and is not mistaken for a leftover."""
+    """Checks that if the daemon has no descriptor to open the segment of a dead process, it reads the segment later, and does not mistake
+    it for a leftover."""
     with Session() as s, promise("out-of-descriptors"):
         segments = [Segment(s, pid=NO_PID + i, calls=3) for i in range(60)]
         for segment in segments:
@@ -243,8 +246,8 @@ def test_descriptors():
 
 
 def test_crowds(s):
-    """Creates thousands of files that are not segments. Leftovers are removed. The daemon refuses invalid files with only a few log
-    lines, and then forgets the files."""
+    """Creates thousands of files that are not segments. Checks that the daemon removes leftovers, and that it refuses invalid files with
+    only a few lines in the log."""
     count = 3000 if LONG else 1000
     with promise("crowd-of-empty-files"):
         before = len(s.log().splitlines())
@@ -282,7 +285,8 @@ def test_crowds(s):
 # ---- segments that break the rules ----
 
 def test_let_go(s):
-    """The rules are broken after the daemon has begun to read the segment. Calls that have already been stored are kept."""
+    """Changes a segment so that it breaks a rule after the daemon has begun to read it. Checks that the daemon detaches the process, and
+    keeps the calls that it has already stored."""
     lane = LANES_AT
     ring = LANES_AT + LANE_HEADER
     breaks = {
@@ -325,7 +329,7 @@ def test_let_go(s):
         replacement = segment.path.replace("cudatrace.", "replacement.")
         pathlib.Path(replacement).write_text("precious")
         os.rename(replacement, segment.path)
-        # The daemon still maps the old file.
+        # The daemon still has the old file mapped, and must not remove the new one.
         s.flush()
         equal(pathlib.Path(segment.path).read_text(), "precious", "the file in its place")
         segment.remove()
@@ -388,7 +392,7 @@ def test_names_of_the_living(s, honest):
                 twin.remove()
                 s.flush()
         with promise("another-process-name"):
-            # These segments look as if the process had executed another program since it made the first segment.
+            # Make segments that look as if the process had exec'd another program since it made its own segment.
             Segment(s, pid=child.pid, calls=9, **dict(claims, exec_ns=facts["exec_ns"] + 1))
             Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, exec_ns=facts["exec_ns"] + 2))
             s.flush()
@@ -407,7 +411,7 @@ def test_names_of_the_living(s, honest):
             pass
         equal(child.wait(), 0, "its status")
     s.flush()
-    # All calls of the honest process are in the trace, including those that it made as it exited.
+    # All calls of the honest process must be in the trace, including the calls that it made when it exited.
     seen = dict(s.rows("SELECT name, calls FROM totals WHERE process_id = ? AND lost + skipped = 0", honest_id))
     equal(seen, {name: calls for (pid, name), calls in s.truth().items() if pid == child.pid}, "the honest one's calls")
     equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "exited", "the honest one's state")
@@ -465,13 +469,13 @@ def test_mutations(s, honest):
     detached = status(s, "detached") - before
     print("detached by mutations:", detached)
     check(detached > 0, "no mutation was noticed")
-    # The log contains up to fifty of these messages per minute, and the number of suppressed ones.
+    # The log contains at most fifty messages of this kind per minute. It also contains the number of suppressed messages.
     check(min(status(s, "detached"), 50) <= s.log().count("stopped tracing process") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():
-    """Writes garbage into the session's control segment, which all hooks can write to. No program is running during this test, because it
-    would also have mapped the control segment."""
+    """Writes garbage into the session's control segment, which all hooks can write to. No program is running at that time, because it, too,
+    would have mapped the control segment."""
     with Session() as s:
         s.start_daemon()
         control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"

@@ -1,5 +1,5 @@
-"""A signal handler interrupts the hook at each of its instructions, and leaves the hook by siglongjmp. The thread's next calls are
-recorded. Alternatively, the handler forks, and the child continues inside the hook. The child's writes are discarded.
+"""Tests signal handlers that interrupt the hook at each of its instructions. If the handler leaves the hook by siglongjmp, the thread's
+next calls must be recorded. If the handler forks, the child continues inside the hook, and the child's writes must be discarded.
 tests/traps/signals.py uses the same mechanism.
 
     interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
@@ -27,7 +27,7 @@ def check_jumps(s, rounds_made, missed):
         equal(s.rows("SELECT name, count(*) FROM calls WHERE message = 'behind' GROUP BY name ORDER BY name"), wanted,
               "ranges behind a jump")
         return
-    # An interrupted call has a row only if it was left after its record had been published.
+    # An interrupted call has a row only if the signal handler left the call after its record had been published.
     rows = [name for (name,) in s.rows("SELECT name FROM calls ORDER BY call_id")]
     rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # after the round without signals
     rounds, recorded = [], False
@@ -69,8 +69,8 @@ with cudatrace_test.Session() as s:  # the hook without test points, because the
         elif "late" in trap:
             equal(lost, 0, "calls lost")
             check("stopped tracing" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
-            # There are two calls in each round, and twenty more afterwards. A child has a row only if the call had not yet begun when the
-            # child was forked.
+            # The parent makes two calls in each round, and twenty more calls at the end. A child's call has a row only if the call had not
+            # yet begun when the child was forked.
             parent, *childrens = [calls for (calls,) in s.rows(
                 "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]
             equal((parent, set(childrens)), (22 * rounds_made, {1}), "the parent's calls, and the children's")

@@ -1,5 +1,6 @@
-"""Tests waiting between threads. A thread that is stopped in the middle of a record delays other threads no longer than the daemon waits
-for it. The thread's row then arrives late, and is marked and counted as late. A call that does not return does not delay other threads."""
+"""Tests a thread that is stopped while it writes a record. The calls of other threads must be stored after a limited time. The stopped
+thread's row then arrives late, and must be marked and counted as late. A call that does not return must not delay the calls of other
+threads."""
 import os
 import signal
 
@@ -9,7 +10,7 @@ CALLS = 200
 
 
 def late(s):
-    """Returns the number of late rows reported by `status`."""
+    """Returns the number of late rows that `cudatrace status` reports."""
     return int(s.status()["late"].split()[0])
 
 

@@ -1,5 +1,5 @@
-"""Tests malicious queries and database files. A query only reads. Reading a file made by another user is safe. A damaged file causes an
-error message, and never a crash. Terminal escapes are not sent to the terminal."""
+"""Tests malicious queries and database files. A query must only read, and reading a file made by another user must be safe. A damaged file
+may cause an error message, but never a crash. Escape sequences must not be sent to the terminal."""
 import contextlib
 import csv
 import io
@@ -33,7 +33,7 @@ def sql(s, db, query, *options, **more):
 
 @contextlib.contextmanager
 def edited(s, name, trace, *statements):
-    """Yields a copy of the trace that has been modified by SQL statements."""
+    """Yields the path of a copy of the trace that the given SQL statements have modified."""
     path = s.dir / name
     shutil.copy(trace, path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -43,7 +43,7 @@ def edited(s, name, trace, *statements):
 
 
 def queries_that_would(s, trace):
-    """None of these queries has any effect other than returning its result."""
+    """Checks that queries that would have an effect are refused, and that queries that only return rows are allowed."""
     target = s.dir / "made-by-a-query"
     before = trace.read_bytes()
     wal = s.dir / "live.db"
@@ -89,15 +89,15 @@ def schemas_that_would(s, trace):
         equal(sql(s, path, "SELECT * FROM processes").returncode, 1, "a view that writes")
         equal(tool(s, "report", "--db", path).returncode, 1, "its report")
         check(not target.exists(), "a view made a file")
-    # The daemon and `doctor` stop reading a file whose tables have been replaced by endless views, because no user has requested that much
-    # work.
+    # If the tables of a file have been replaced by endless views, the daemon and `cudatrace doctor` must stop reading the file, because no
+    # user has requested so much work.
     with promise("foreign_schema"), edited(s, "meta.db", trace, "DROP TABLE meta",
                                            "CREATE VIEW meta AS " + bomb.format("'boot_id' AS key, i AS value") +
                                            " WHERE i < 0") as path:
         done = s.run(DAEMON, "--foreground", "--session", s.name + "m", "--db", path, preload=False, status=1)
         check("is damaged (interrupted)" in done.stderr, done.stderr)
         tool(s, "doctor", "--db", path, "--session", s.name + "m")
-    # Ctrl-C ends a user's query, in each format.
+    # Ctrl-C must end a query that never ends by itself, in each format.
     with edited(s, "bomb.db", trace, "DROP VIEW calls",
                 "CREATE VIEW calls AS " + bomb.format("i, printf('%0500d', i)")) as path:
         for form in ("text", "csv", "json"):
@@ -128,7 +128,7 @@ def schemas_that_would(s, trace):
             tool(s, "report", "--db", path, "--format", form, text=False)
             tool(s, "sql", "--db", path, "--format", form, "SELECT * FROM processes; SELECT * FROM totals", text=False)
         tool(s, "doctor", "--db", path, text=False)
-    # A daemon that opens a malicious file runs no code that the file contains.
+    # A daemon that continues a malicious file must not run triggers that the file contains.
     with promise("foreign_schema"), edited(
             s, "trigger.db", trace, "CREATE TABLE sprung (a)", "CREATE TRIGGER t AFTER INSERT ON process BEGIN "
             "INSERT INTO sprung VALUES (load_extension('x')); DELETE FROM meta; END") as path:
@@ -156,7 +156,7 @@ def what_a_terminal_obeys(s, trace):
                     check(not bad, arguments, "sent", bad, "in", repr(said[:500]))
         check("a\\x1b]0;owned\\x07b\\xc2\\x9bc\\x0dd\\ne\\tf\\xe2\\x80\\xaeg" in
               sql(s, path, "SELECT exe FROM processes").stdout, "how it is written")
-        # Formats for programs contain the exact bytes.
+        # Formats that programs read must contain the exact bytes.
         with promise("formats_exact"):
             query = "SELECT DISTINCT exe AS x FROM processes"
             equal([row["x"] for row in json.loads(sql(s, path, query, "--format", "json").stdout)], [NASTY], "as JSON")
@@ -191,8 +191,8 @@ def files_that_are_none(s, trace):
 
 
 def damage(s, trace):
-    """Changes bytes at random, with a preference for the structural parts of a page. Some files are truncated, and some have stray -wal,
-    -journal or -shm files."""
+    """Makes damaged copies of the trace, and checks that no command crashes on them. Changes random bytes, preferably in the structural
+    parts of a page. Truncates some copies, and gives some a stray -wal, -journal or -shm file."""
     whole = trace.read_bytes()
     asked = "; ".join(f"SELECT * FROM {view}" for view in (
         "processes", "threads", "functions", "calls", "launches", "copies", "allocations", "open_calls", "totals", "losses",

@@ -1,6 +1,6 @@
-/* Overwrites a live process's segment, or a made-up segment, while the daemon reads it. The mutator changes
- * cursors, lengths, numbers, strings and headers at random, and sometimes truncates the file. The mutator
- * writes to FIFO when it starts, and exits after ROUNDS.
+/* Overwrites a live process's segment, or a made-up segment, while the daemon reads it. The program changes
+ * cursors, lengths, numbers, strings and headers at random, and sometimes truncates the file. It writes to
+ * FIFO when it starts, and exits after ROUNDS changes.
  *
  *   mutator SEGMENT SEED ROUNDS [FIFO] */
 #include "lane.h"
@@ -25,8 +25,8 @@ static uint64_t next_random(void)
     return state;
 }
 
-/* Picks a value to write. Values that are near a limit or near the old value cause more failures than random
- * ones. */
+/* Picks a value to write. Prefers values near a limit or near the old value, which cause more failures than
+ * random ones. */
 static uint64_t next_value(uint64_t old)
 {
     static const uint64_t known[] = { 0, 1, 255, UINT32_MAX, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, 4096 };
@@ -42,7 +42,7 @@ static uint64_t next_value(uint64_t old)
     }
 }
 
-/* Exits on an access past the end of the file, which another process may truncate at any time. */
+/* Runs on an access past the end of the file, which another process may truncate at any time. */
 static void on_bus(int number)
 {
     (void)number;

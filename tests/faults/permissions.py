@@ -1,5 +1,5 @@
-"""Tests that only the owner can access a recording, whatever the umask and the folder's permissions are. Checks modes while the session
-is running, tries to access each file as another user, and uses names that another user has taken."""
+"""Tests that only the owner can access a recorded trace, no matter what the umask and the folder's permissions are. Checks the modes of
+files while the session is running, tries to access each file as another user, and tests names that another user has already taken."""
 import glob
 import os
 import select
@@ -31,10 +31,12 @@ def connect(path):
 
 
 def record(u, owner, umask):
-    """Records as `owner`, with a background daemon and a program, in a folder that everyone can write to."""
+    """Records a program as user `owner`, with a daemon in the background, in a folder that all users can write to. Checks that other users
+    cannot access the files."""
     s, folder = u.s, u.folder(f"shared-{owner}-{umask:o}", mode=0o1777)
     db = folder / "trace.db"
-    # Another user's file with a segment's name is left untouched. This file makes the daemon write to its log.
+    # Let another user create a file with the name of a segment. The daemon must not touch the file, but write a message to its log, so that
+    # the log exists.
     stranger = f"/dev/shm/cudatrace.{owner}.{s.name}.1.1"
     start = [u.daemon, "--db", db, "--session", s.name]
     u.run(owner, *start, umask=umask)
@@ -57,8 +59,7 @@ def record(u, owner, umask):
                     seen = attempt(OTHER, act)
                     check(seen in DENIED, f"user {OTHER}: {what} {path} of {owner}:", seen)
         check_alone(paths, owner)
-        # The daemon is killed, and a chmod gives all users access to its files. The next daemon takes over the files and restricts access
-        # again.
+        # Kill the daemon, and give all users access to its files. The next daemon must take over the files and restrict the access again.
         daemon = int(u.run(owner, u.cudatrace, "status", "--session", s.name).stdout.split("daemon ")[1].split()[0])
         end = os.pidfd_open(daemon)
         os.kill(daemon, 9)
@@ -79,7 +80,8 @@ def record(u, owner, umask):
 
 
 def taken_successor(u, owner, folder, home, makers):
-    """The name of the next file is already taken. The next file is needed because the first file is from another boot."""
+    """Checks that the daemon exits if another user has taken the name of the trace's next file. The daemon needs a next file because the
+    first one is from another boot."""
     s, db, victim = u.s, folder / "trace.db", home / "victim"
     os.rename(home / "old.db", db)
     subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
@@ -98,8 +100,8 @@ def taken_successor(u, owner, folder, home, makers):
 
 
 def follow_own_link(u, owner, folder, home):
-    """The daemon follows a link that belongs to the owner. The daemon refuses a file with a second hard link, because another user could
-    later read the file by that name."""
+    """Checks that the daemon follows a symbolic link that belongs to the owner, but refuses a file with a second hard link, because another
+    user could later read the file by the second name."""
     s = u.s
     real = home / "real.db"
     os.symlink(real, folder / "own.db")
@@ -115,8 +117,8 @@ def follow_own_link(u, owner, folder, home):
 
 
 def taken(u, owner):
-    """Another user has already taken a name that the daemon needs. The daemon reports this and exits at once. The daemon follows no link
-    and writes to no file."""
+    """Checks that if another user has already taken a name that the daemon needs, the daemon reports this and exits at once. It must not
+    follow the link or write to the file with that name."""
     s = u.s
     for mode in (0o1777, 0o777):
         folder = u.folder(f"taken-{owner}-{mode:o}", mode=mode)
@@ -161,7 +163,7 @@ def taken(u, owner):
 
 
 def lured(u, owner):
-    """Another user has put another daemon's control segment where the owner's would be. Hooks ignore it."""
+    """Checks that hooks ignore a control segment that another user has put in the place of the owner's control segment."""
     s = u.s
     his, hers = (f"/dev/shm/cudatrace.{uid}.{s.name}" for uid in (OTHER, owner))
     db = u.folder(f"lure-{owner}", OTHER) / "trace.db"

@@ -1,4 +1,4 @@
-"""Plays a probe for tests: a process that writes another process's segment on command (played_probe.c)."""
+"""Plays a probe for tests, by running a program that writes another process's segment on command (played_probe.c)."""
 import glob
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ def now():
 
 
 class Probe:
-    """A player that writes a process's segment."""
+    """A played probe, which writes a segment for the given process."""
 
     def __init__(self, s, pid, exec_ns, *maker):
         start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -39,8 +39,8 @@ class Probe:
 
 
 class Watched:
-    """A process that makes no calls and runs until its input ends, together with its probe. When the constructor returns, the daemon knows
-    both of them."""
+    """A process that makes no calls and runs until its input ends, together with a played probe for it. When the constructor returns, the
+    daemon knows the process and the probe's segment."""
 
     def __init__(self, s):
         self.s, self.exec_ns = s, now()
@@ -59,7 +59,7 @@ class Watched:
         self.process.wait()
 
     def times(self):
-        """Returns (end, duration) of the stored calls."""
+        """Returns [(end, duration)] of the process's stored calls."""
         return self.s.rows("SELECT end_ns, duration_ns FROM calls WHERE pid = ? ORDER BY call_id", self.pid)
 
     def state(self):

@@ -1,13 +1,13 @@
-/* Simulates the probe: creates a segment for another process, and writes to it as ordered by lines on
- * standard input. The program answers each line, and keeps the segment until it exits.
+/* Plays a probe: creates a segment for another process, and writes to the segment as ordered by lines on
+ * standard input. The program answers each line with `done`, and keeps the segment locked until it exits.
  *
  *   played_probe DIR SESSION PID START_TICKS IMAGE_NS [MAKER]
  *
- *   call END TICKS         publishes a record
+ *   call END TICKS         publishes a plain record
  *   open START             shows an open call
- *   complete END           all calls that returned before END are published
- *   lose CALLS TICKS END   sets the number and the time of lost calls, and when they returned
- *   flags FLAGS            sets enum ct_segment_flags
+ *   complete END           declares that all calls that returned before END are published
+ *   lose CALLS TICKS END   sets the number and the total time of lost calls, and the time when they returned
+ *   flags FLAGS            sets the segment's flags (enum ct_segment_flags)
  *   function LAYER NAME    defines the next function, from number 2 on
  *
  *   fields FUNCTION END TICKS [NAME=TYPE VALUE]…
@@ -17,7 +17,7 @@
  *
  *   record KIND FUNCTION END TICKS VALUE [HEX]
  *
- * publishes a record of any kind, whose payload has these bytes. */
+ * publishes a record of any kind, whose payload is given in hexadecimal. */
 #include "../made_segment.h"
 #include "control.h"
 #include "fields.h"
@@ -188,8 +188,8 @@ static bool act(char *line)
 
 /* ---- the segment ---- */
 
-/* Describes the watched process. The probe's times are on CLOCK_MONOTONIC, regardless of the session's
- * clock. */
+/* Fills in the header with the data of the watched process. The probe's times are on CLOCK_MONOTONIC,
+ * regardless of the session's clock. */
 static void describe(char **arguments)
 {
     *segment = made_segment(CT_RING_BYTES_MIN);
@@ -211,8 +211,8 @@ static void describe(char **arguments)
             &(struct ct_thread_name){ .name = "watched" }, sizeof(struct ct_thread_name));
 }
 
-/* Creates the file without a name, so that the daemon never sees an incomplete file. Locks it through a file
- * description that stays open. */
+/* Creates the segment's file. The file has no name at first, so that the daemon never sees an incomplete
+ * file. The lock on the file lasts until the program exits. */
 static bool make(char **arguments)
 {
     char path[CT_NAME_BYTES], link[64];
@@ -230,7 +230,8 @@ static bool make(char **arguments)
     return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Increments the session's count of segments once the segment can be found. */
+/* Increments the number of segments in the session's control segment, so that the daemon looks for the new
+ * segment. */
 static bool count(char **arguments)
 {
     char path[CT_NAME_BYTES];

@@ -1,4 +1,4 @@
-"""Tests that the test points work in the hook and the daemon built for tests. No other build has any."""
+"""Tests that the test points work in the hook and the daemon that are built for tests, and that other builds have no test points."""
 import signal
 import subprocess
 

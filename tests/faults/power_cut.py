@@ -1,6 +1,6 @@
-"""Cuts the power at each operation on the database's files. Synced data survives. Of the unsynced data, only some pages survive, and some
-of them only in part. The result must be a consistent database from some earlier moment, with stored positions that match its rows. The next
-boot begins a new file.
+"""Simulates a power cut at each operation on the database's files. Synced data survives. Of the data that was not synced, only some pages
+survive, and some of them only in part. The result must be a consistent database as it was at some earlier time, with stored positions that
+match its rows. After the next boot, the trace must continue in a new file.
 
 If only the daemon dies, the page cache and the calls in shared memory survive. Other tests cover that case (killed.py, restart.py).
 """
@@ -39,7 +39,7 @@ def start_daemon(s, disk):
 
 
 class Life:
-    """Programs that make calls and then keep running. Their segments show which calls precede each position."""
+    """Programs that make calls and then keep running. Their segments, which the test keeps open, show how many calls precede a position."""
 
     def __init__(self, s):
         self.s, self.segments, self.flushed, self.closed = s, {}, 0, 0
@@ -67,7 +67,7 @@ class Life:
             self.closed = self.flushed
 
     def calls_before(self, segment, lane, position):
-        """Returns the number of calls in a ring before a position. The ring must not have wrapped around."""
+        """Returns the number of calls before a position in a ring. The ring must not have wrapped around."""
         file = self.segments[f"/dev/shm/{segment}"]
         file.seek(0)
         offset, stride = struct.unpack_from("<24xQQ", file.read(40))
@@ -92,8 +92,8 @@ class Life:
 
 
 def check_database(s, life, survival):
-    """Checks that the database is consistent and from some earlier moment, and that this moment is recent enough. Returns False if there is
-    no database."""
+    """Checks that the database is consistent, and that it contains all calls that must have survived. Returns False if there is no
+    database."""
     if (s.dir / "trace.db-journal").exists():
         check(life.flushed == 0, "a journal beside a database that was in use")
         return False
@@ -121,7 +121,7 @@ def check_database(s, life, survival):
 
 
 def check_next_boot(s, there):
-    """Tests that after another boot, the daemon leaves the file unchanged and begins the next file."""
+    """Tests that after the next boot, the daemon leaves the file unchanged and begins the next file."""
     if there:
         with contextlib.closing(sqlite3.connect(s.db)) as connection:
             connection.execute("UPDATE meta SET value = 'another boot' WHERE key = 'boot_id'")
@@ -137,8 +137,8 @@ def check_next_boot(s, there):
 
 
 def cut(at, survival, next_boot=False):
-    """Cuts the power at one operation, if that operation is reached. Returns the number of operations, and whether a database was left
-    after the cut."""
+    """Cuts the power at operation `at`, if this operation is reached. Returns (the number of operations, whether a database was left after
+    the cut)."""
     with Session() as s:
         disk, life = Disk(s.dir), Life(s)
         disk["cut_at"], disk["survival"] = at, survival
@@ -160,8 +160,8 @@ def cut(at, survival, next_boot=False):
 with promise("power-whole"):
     changes, _ = cut(NEVER, 1, next_boot=True)
     check(changes > 200, changes, "operations")
-# The number of batches, and therefore of operations, varies between runs, so the last operations may not occur. When the first operations
-# occur, there is no database yet.
+# The number of batches varies between runs, and so does the number of operations. Therefore, a run may not reach the last operations. At
+# the first operations, there is no database yet.
 step = 1 if LONG else max(1, changes // CUTS)
 left = 0
 for index, at in enumerate(range(1, changes, step)):

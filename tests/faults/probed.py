@@ -1,5 +1,5 @@
-"""Tests segments that are written by a probe, which is a process that watches another process. Records arrive after their calls have
-returned, and even after the watched process has exited. The watermark waits for these records, and the segment ends when the probe
+"""Tests segments that a probe writes, that is, a process that watches another process. Records may arrive long after their calls have
+returned, and even after the watched process has exited. The watermark must wait for these records, and the segment ends when the probe
 exits."""
 import contextlib
 import glob
@@ -19,8 +19,8 @@ def late(s):
 
 @contextlib.contextmanager
 def flushing(s):
-    """Starts a flush, runs the block, and waits for the flush to finish. By the time the block begins, the daemon has made a whole batch
-    since the flush started."""
+    """Starts a flush, runs the `with` block, and waits for the flush to finish. When the block begins, the daemon has already made a whole
+    batch since the flush was started."""
     before = int(s.status()["batches"])
     flush = s.start(CUDATRACE, "flush", "--session", s.name, preload=False)
     wait_for("batches", lambda: int(s.status()["batches"]) > before + 1)
@@ -29,7 +29,8 @@ def flushing(s):
 
 
 def test_later_calls_wait(s):
-    """Another process publishes later calls before the probe publishes its calls. The later calls are stored after the probe's."""
+    """Checks that if another process has published later calls before the probe publishes its calls, the later calls are stored only after
+    the probe's calls."""
     watched = Watched(s)
     complete = now()
     watched.do("complete", complete)
@@ -58,8 +59,8 @@ def test_later_calls_wait(s):
 
 
 def test_new_segment(s):
-    """A probe advances its time only after it has counted a new process's segment. A batch that reads that time must therefore look for
-    the segment, whatever the timing."""
+    """Checks a probe that counts the segment of a new process, and then sets a later value of `complete`. A batch that uses the later value
+    must also find the new segment."""
     first = Watched(s)
     complete = now()
     first.do("complete", complete)
@@ -90,7 +91,8 @@ def test_new_segment(s):
 
 
 def test_process_ends_first(s):
-    """Calls that the probe writes after the process has exited are stored. The process's row ends when the probe's segment ends."""
+    """Checks that calls that the probe writes after the process has exited are stored, and that the trace shows the process as ended only
+    when the probe's segment ends."""
     watched = Watched(s)
     end = now()
     watched.do("complete", end)
@@ -110,7 +112,8 @@ def test_process_ends_first(s):
 
 
 def test_probe_ends_first(s):
-    """The probe is killed while the watched process is still running."""
+    """Kills a probe while the watched process is still running. Checks that the calls are stored, and that the trace shows the process as
+    detached."""
     watched = Watched(s)
     end = now()
     watched.do("call", end, 10)
@@ -120,13 +123,13 @@ def test_probe_ends_first(s):
         equal(watched.times(), [(end, 10)], "its calls")
         equal(watched.process.poll(), None, "its status")
     with promise("probe-killed"):
-        # There are two probes. When one of them exits, the process keeps running.
+        # Let two probes watch the process. When the first is killed, the second still records the process.
         first, second = (Probe(s, watched.pid, watched.exec_ns) for _ in range(2))
         for probe in (first, second):
             probe.do("complete", FOREVER)
         s.flush_until("both segments", lambda: s.value(
             "SELECT count(*) FROM segment JOIN processes USING (process_id) WHERE pid = ?", watched.pid) == 3)
-        # The process's open calls are read from the later segment.
+        # The trace shows the open call from the later of the two segments.
         for probe, start in (second, end + 2), (first, end + 1):
             probe.do("open", start)
             s.flush_until("the open call", lambda: s.rows(
@@ -161,7 +164,7 @@ def test_losses(s):
     check("probe: the process's BPF ring" in report, "the report", report)
     done = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False, status=1)
     check("7 calls were counted but not recorded, 7 of them of cuWatched: the BPF ring" in done.stdout, "doctor", done.stdout)
-    # More calls are lost while a command is running. `run` reports the losses in its session.
+    # Lose another call while `cudatrace run` is running a command. `run` must report the losses in its session.
     run = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", "echo begun; exec cat", preload=False, stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal(run.stdout.readline(), "begun\n", "the command's output")
@@ -175,7 +178,7 @@ def test_losses(s):
 
 
 def test_standing_still():
-    """The probe stops writing. A user's daemon waits for the probe for a second at most."""
+    """Tests a probe that never declares its calls as complete. A user's daemon must wait for such a probe for at most a second."""
     with cudatrace_test.Session() as s:
         s.start_daemon()
         watched = Watched(s)
@@ -194,8 +197,8 @@ def test_standing_still():
 
 
 def test_companion(s):
-    """A companion adds rows for hooked functions to the hook's thread. If the companion records a driver call, the daemon drops it and
-    keeps the hook."""
+    """Checks that a companion adds rows for functions with a hook to the thread that the hook records. If the companion records a driver
+    call, the daemon must drop the companion, but keep reading the hook's segment."""
     hooked = s.start(WORKLOADS / "attached", "--do", "steps", 1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(hooked.stdout.readline(), "ready\n", "the program's output")
 
@@ -229,7 +232,7 @@ def test_companion(s):
 
 
 with Session() as s:
-    # A probe's times are not on the session's clock.
+    # Use the counter as the session's clock, which a probe's times are not on.
     s.start_daemon("--clock", "counter")
     test_later_calls_wait(s)
     test_new_segment(s)

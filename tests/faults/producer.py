@@ -1,8 +1,8 @@
-"""Kills a traced process at each step of the hook's work, both alone and with other processes running. The killed process's trace is
-correct, no other process's trace is affected, and none of its files is left.
+"""Kills a traced process at each test point of the hook, both alone and while other processes are running. The trace of the killed process
+must be correct, the traces of other processes must not be affected, and no file of the killed process may be left.
 
-FAMILIES lists every test point in the hook, with the workload that reaches the point, and the trace's contents for the interrupted call.
-The test fails if a point does not exist, or if its workload does not reach it.
+FAMILIES lists every test point in the hook, with a workload that reaches the point, and how the trace must show the interrupted call. The
+test fails if a point does not exist, or if its workload does not reach it.
 """
 import collections
 import contextlib
@@ -16,8 +16,8 @@ import time
 
 from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, by_tier, check, equal, points, promise, refuse_system_call, seed
 
-# The trace's contents for the call during which a thread was killed. `missing` is the number of returns that the driver counted but the
-# trace lacks. `open` is true if the trace shows the call as open.
+# How the trace must show the call that a thread was killed in. `missing` is the number of calls that the driver has counted as returned,
+# but that the trace lacks. `open` is true if the trace shows the call as open.
 Outcome = collections.namedtuple("Outcome", "missing open")
 OUT = Outcome(0, False)      # not entered, or left
 ENTERED = Outcome(0, True)   # the real function was not yet called
@@ -40,15 +40,15 @@ DOMAINS = [WORKLOADS / "ranges", "--do", "domains"]
 PROCESS_RANGES = [WORKLOADS / "ranges", "--do", "processes"]
 STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 20000]
 FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
-# These calls are too slow to fill a ring of the usual size. The counts of lost calls cannot all be read at one moment while the process
-# runs.
+# These calls are too slow to fill a ring of the usual size, so that none are lost. While a process is running, its various counts of lost
+# calls cannot be read at the same time, and would not agree.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
 ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
 
-# For each family: (promise, machine, workload, {point: outcome}). A pair contains the outcome if the process is killed when it first passes
-# the point, and the outcome for any later time. A machine is a function, defined below, that runs the daemon and the process in a certain
-# way.
+# Each row is (promise, machine, workload, {test point: outcome}). If a point has two outcomes, the first is for a process that is killed
+# when it first reaches the point, and the second is for any later time. A machine is a function, defined below, that runs the daemon and
+# the process in a certain way.
 FAMILIES = [
     ("call", "plain", CALLS, {
         "lane.open_written": OUT,
@@ -60,7 +60,7 @@ FAMILIES = [
         "slow.defined": OUT, "slow.entering": OUT, "slow.entered": ENTERED, "slow.returned": RETURNED,
         "slow.announced": RETURNED, "slow.decoded": RETURNED, "slow.leaving": KEPT, "slow.left": KEPT,
         "attach.waking": KEPT, "attach.woken": KEPT,
-        # The point is first passed in the record that introduces the thread.
+        # A process reaches these points for the first time in the record that introduces the thread.
         "ring.half_written": (OUT, RETURNED), "ring.written": (OUT, RETURNED),
         "ring.published": (OUT, KEPT_OR_NAMED),
     }),
@@ -121,9 +121,9 @@ FAMILIES = [
         "attach.detaching": None, "producer_pool.abandoned": None, "attach.detached": None,
     }),
 ]
-# These points are passed only if the daemon is asleep. The daemon may be kept awake by other processes.
+# A process reaches these points only if the daemon is asleep. Other processes may keep the daemon awake.
 SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
-# At these points, the call has been counted by function, but not yet by cause.
+# At these points, a lost call has been counted by function, but not yet by cause.
 COUNTED_HALF = {"loss.function_calls", "loss.noted", "loss.first", "loss.last", "loss.held_calls", "loss.held_first", "loss.held_last"}
 LATER = random.Random(seed()).sample(range(2, 200), 10) if LONG else [3]
 
@@ -146,7 +146,7 @@ class Victim:
 
 
 class Trace:
-    """A snapshot of the trace's contents and of the driver's counts."""
+    """The contents of the trace and the driver's counts, read at the same time."""
 
     def __init__(self, s):
         self.states = dict(s.rows("SELECT pid, state FROM processes"))
@@ -177,7 +177,8 @@ class Trace:
         if outcome is UNSEEN:
             equal((self.states.get(victim.pid), missing), (None, {}), f"{victim}: state, and what is missing")
             return
-        # A process that announced its exit counts as exited if the kernel does not report its status (before Linux 6.15).
+        # If the kernel does not report the status of the process (before Linux 6.15), a process that has announced its exit counts as
+        # exited.
         states = ("killed", "exited") if victim.point == "process.marked" else ("killed",)
         check(self.states.get(victim.pid) in states, victim, "state", self.states.get(victim.pid))
         if isinstance(outcome, tuple) and not isinstance(outcome, Outcome):
@@ -199,7 +200,7 @@ def segments(s):
 
 
 def check_session(s, victims, bystanders):
-    """Checks the session after all of its processes have exited."""
+    """Checks the session's trace and files after all processes have exited."""
     s.flush()
     equal(s.daemon.poll(), None, "the daemon's status")
     equal(segments(s), [], "segments left")
@@ -217,7 +218,7 @@ def check_session(s, victims, bystanders):
 # ---- machines ----
 
 def one_by_one(s, rows, others, before=lambda: None, after=lambda: None, meanwhile=lambda victim: None, **options):
-    """Runs victims one after the other, each together with `others` bystanders."""
+    """Runs the victims one after another, each together with `others` bystanders."""
     victims, bystanders = [], []
     for point, nth, outcome, command in rows:
         before()
@@ -238,14 +239,14 @@ def plain(s, rows, others):
 
 
 def stopped(s, rows, others):
-    """The daemon is stopped, so it does not drain the rings while the victim runs."""
+    """Stops the daemon, so that it does not read the rings while the victim is running."""
     s.start_daemon("--ring", "128K", "--clock", "counter")
     one_by_one(s, rows, others, before=lambda: s.daemon.send_signal(signal.SIGSTOP),
                after=lambda: s.daemon.send_signal(signal.SIGCONT))
 
 
 def paced(s, rows, others):
-    """The ring is drained whenever the victim requests it, so that the ring wraps around."""
+    """Flushes whenever the victim requests it, so that the victim's ring wraps around without becoming full."""
     def pace(victim):
         with victim.program.stdin as answer, victim.program.stdout as asked:
             while asked.readline() == b"\n":
@@ -259,7 +260,7 @@ def paced(s, rows, others):
 
 
 def refuse_lanes():
-    """Limits the file size so that only a segment's header and directory fit."""
+    """Limits the size of files so that a segment has room for its header and its directory, but not for lanes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
 
 
@@ -279,7 +280,7 @@ def refused_selected(s, rows, others):
 
 
 def forks(s, rows, others):
-    """The children die at the point, and their parent keeps running."""
+    """Lets the children of a forking program die at the test point, while their parent keeps running."""
     s.start_daemon("--ring", "128K", "--clock", "counter")
     parents = []
     for point, nth, _, command in rows:
@@ -299,8 +300,8 @@ def forks(s, rows, others):
 
 
 def leaving(s, rows, others):
-    """The daemon exits, and the process is killed while it detaches its segment. The next daemon finds nothing in shared memory that
-    belongs to the process."""
+    """Stops the daemon, and kills the process while it detaches its segment. Checks that nothing of the process is left in shared
+    memory."""
     for point, nth, _, command in rows:
         if nth > 1:
             continue  # passed once in a process
@@ -308,7 +309,7 @@ def leaving(s, rows, others):
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
-        # Wait for the threads that keep making calls, because a thread without a lane has no lane to leave.
+        # Wait until the threads of all programs have made calls, because a thread without a lane cannot leave its lane.
         s.flush_until("calls of all", lambda: pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls WHERE tid <> pid")})
         s.stop_daemon()
         victim.wait()
@@ -320,7 +321,7 @@ def leaving(s, rows, others):
             bystander.wait()
         s.start_daemon("--clock", "counter")
         s.flush()
-        # No daemon was running when the process exited.
+        # No daemon was running when the process exited, so it may count as exited or as killed.
         check(Trace(s).states[victim.pid] in ("exited", "killed"), victim, "runs")
         s.check_identity()
         equal(segments(s), [], f"segments left by {victim}")
@@ -329,13 +330,13 @@ def leaving(s, rows, others):
 
 
 def refuse_names():
-    """Makes linkat() fail, as it does if /proc is missing. A segment then has a name as soon as it is created."""
+    """Makes linkat() fail, as it does if /proc is missing. A segment's file then has its name from the beginning."""
     refuse_system_call("linkat", errno.ENOENT)
 
 
 def with_a_name_from_the_start():
-    """Tests file systems that do not support unnamed files. The remains of a killed process's segment are removed once they are old
-    enough."""
+    """Tests segments whose files have a name from the beginning, as on file systems without unnamed files. Checks that if a process is
+    killed while it creates its segment, the file is removed once it is old enough."""
     with Session() as s:
         s.start_daemon()
         s.run(*CALLS, preexec_fn=refuse_names)
@@ -343,7 +344,8 @@ def with_a_name_from_the_start():
         s.check_truth()
         s.run(*CALLS, env=at_point("segment_file.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
         s.flush()
-        # The process that made the segment could be in another pid namespace, and could still be writing the segment.
+        # Make the file old. The daemon does not remove a recent file, because its process could be in another pid namespace and could still
+        # be writing the file.
         (left,) = segments(s)
         os.utime("/dev/shm/" + left, (time.time() - 60,) * 2)
         s.flush()
@@ -358,8 +360,7 @@ def rows_of(family_points, command):
 
 
 listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
-# These points are reached only if two threads need a lock at the same time, or if the collector holds a lock. unit-lock and ring_lock.py
-# test the points.
+# Every test point of the hook must be in FAMILIES, except the points in ELSEWHERE, which other tests reach.
 equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ELSEWHERE], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)

@@ -1,5 +1,6 @@
-"""The session's files are removed while the daemon and a program are running, as systemd-logind does when a user's last session ends. All
-calls are stored, tools find the daemon again, and new programs are traced. The log, status and doctor report the removal."""
+"""Removes the session's files while the daemon and a program are running, as systemd-logind does when the last login session of a user
+ends. All calls must be stored, commands must find the daemon again, and new programs must be traced. The log, `status` and `doctor` must
+report that files were removed."""
 import fcntl
 import glob
 import os
@@ -74,7 +75,7 @@ def removed(what, says):
 
 
 def taken():
-    """Another daemon starts before the first one has noticed the removal. The first daemon stores its calls and exits."""
+    """Start another daemon before the first one has noticed that its files were removed. The first daemon must store its calls and exit."""
     with Session() as s, promise("files_removed"):
         s.start_daemon()
         first, log = s.daemon, s.dir / "daemon.log"
@@ -100,7 +101,8 @@ def taken():
 
 
 def read_locked():
-    """A file that takes the control segment's place is locked by a process that may only read it. The daemon serves the session again."""
+    """Replace the removed control segment with a file that is locked by a process that can only read it. The daemon must still serve the
+    session again."""
     with Session() as s, promise("files_removed"):
         daemon = s.start_daemon()
         [control] = of(s, "control")

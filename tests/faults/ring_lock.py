@@ -1,6 +1,6 @@
-"""The collector holds a ring's lock while it frees the ring's memory, and a thread that needs the ring waits for the lock. No call is
-lost if the collector keeps running. Calls that find no room while the collector is stopped are counted as lost because the ring is full,
-not because memory is short."""
+"""Tests the lock that the collector holds while it frees a ring's memory, and that a thread waits for if it needs the ring. If the
+collector keeps running, no call may be lost. Calls that find no room while the collector is stopped must be counted as lost because the
+ring is full, not because there is too little memory."""
 import os
 import signal
 import subprocess
@@ -14,8 +14,9 @@ STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need a
 
 
 def start_locked(s, *env):
-    """Starts a program, and stops the daemon when it is about to shorten the program's long ring and holds the ring's lock. The daemon
-    reads nothing until the program waits, because it would otherwise free memory that the program then needs again."""
+    """Starts a program, and stops the daemon when it holds the lock of the program's long ring in order to free the ring's memory. Before
+    that, the daemon reads nothing until the program waits for input, because it would otherwise free memory that the program still
+    needs."""
     s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
     s.daemon.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)
@@ -34,7 +35,7 @@ def end(s, program):
     s.flush()
 
 
-# The collector is resumed while the thread is waiting.
+# Resume the collector while the thread is waiting for the lock.
 with Deadly() as s, promise("ring-lock-held"):
     program = start_locked(s, at_point("ring_resize.waiting", action="stop"))
     program.stdin.write("\n")
@@ -49,7 +50,7 @@ with Deadly() as s, promise("ring-lock-held"):
     equal(s.rows("SELECT cause, calls FROM losses"), [], "calls lost")
     s.check_identity()
 
-# The collector stays stopped. The program still reaches its next line, and uses the ring again when the daemon is resumed.
+# Leave the collector stopped. The program must still print its next line, and use the ring again after the daemon has been resumed.
 with Deadly() as s, promise("ring-lock-held"):
     program = start_locked(s)
     equal(step(program), "\n", "the program's second line")

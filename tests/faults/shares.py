@@ -1,5 +1,5 @@
-"""One user fills all of the system daemon's tables that a user can fill, all at once. Another user's program loses nothing, the daemon's
-memory stays bounded, and the user whose rows are refused is notified."""
+"""Lets one user fill all tables of the system daemon that a user can fill, at the same time. Another user's program must lose nothing, the
+daemon's memory must stay bounded, and the user whose rows are refused must be notified."""
 import os
 import re
 import subprocess
@@ -7,7 +7,8 @@ import subprocess
 from fault_test import BUILD, SANITIZED, Session, check, equal, needs, promise, wait_for
 from users import ALICE, BOB, Users
 
-# The kinds of rows that the hogs produce, with the number of processes for each kind. "names" are functions that are never called.
+# The kinds of rows that the hogs produce, with the number of processes for each kind. The kind `names` produces functions that are never
+# called.
 HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
         "kernels": 2, "threads": 2, "texts": 2, "fields": 2, "gpu_work": 2, "dropped_work": 1, "late": 1, "losses": 20, "open": 20}
 MEMORY_KIB = 128 * 1024
@@ -40,7 +41,7 @@ needs(shm_mib=500)
 with Session() as s:
     u = Users(s)
     hog = u.copy(BUILD / "tests/faults/hog")
-    # A thread's ring has room for one and a half seconds of Alice's calls.
+    # Each ring has room for all calls that a thread of Alice's program makes in one and a half seconds.
     s.start_daemon("--system", "--ring", "1M")
     hogs = [begin(u, hog, kind, processes) for kind, processes in HOGS.items()]
     with promise("every_table"):
@@ -51,7 +52,7 @@ with Session() as s:
         rows = s.rows("SELECT sum(stored), sum(lost), count(*) > 0 FROM totals JOIN processes USING (process_id) WHERE uid = ? AND "
                       "totals.name = 'cuCtxGetCurrent'", ALICE)
         equal(rows, [(CALLS, 0, 1)], "her calls: stored and lost")
-    # Only Bob and root are notified.
+    # Only Bob and root may be notified that rows of Bob's are refused.
     with promise("every_table"):
         check("threads wait" in said(u, BOB, "doctor"), said(u, BOB, "doctor"))
         check("waiting_" not in said(u, ALICE, "status", 0), "what her status says")
@@ -69,7 +70,7 @@ with Session() as s:
     print("the daemon's memory:", memory, "KiB")
     with promise("every_table"):
         check(memory < MEMORY_KIB or SANITIZED, "the daemon's memory:", memory, "KiB")
-    # After the hogs have exited, no calls are waiting, and Bob is served as before.
+    # After the hogs have exited, no calls may be waiting, and the calls of Bob's programs must be recorded as before.
     for child in hogs:
         child.stdin.close()
     for child in hogs:

@@ -1,5 +1,5 @@
-"""Tests a single daemon that serves all users. Each user's calls are recorded under the user id that the kernel reports. No user can read
-or modify another user's data, or stop or delay another user's processes."""
+"""Tests a single daemon that serves all users. Each user's calls must be recorded under the user ID that the kernel reports. No user may be
+able to read or modify another user's data, or to stop or delay another user's processes."""
 import contextlib
 import fcntl
 import glob
@@ -28,7 +28,7 @@ def segment_of(s, uid, pid):
 
 
 def ask(s, line, connections=1):
-    """Sends a raw line to the system's socket from each of `connections` clients, and returns the answers."""
+    """Sends a line to the system daemon's socket from each of `connections` clients at the same time, and returns the answers."""
     clients = []
     for _ in range(connections):
         clients.append(socket.socket(socket.AF_UNIX))
@@ -45,7 +45,7 @@ def ask(s, line, connections=1):
 
 
 def forge(s, source, path, **fields):
-    """Copies the attacker's own segment, and writes another identity into the copy."""
+    """Copies the attacker's own segment, and writes the identity of another process into the copy."""
     places = {"pid": ("<i", 48), "uid": ("<I", 52), "start": ("<Q", 56), "image": ("<Q", 64), "clock": ("<I", 72), "held": ("<I", 76),
               "maker": ("<I", 1420), "complete": ("<Q", 1464)}
     with open(source, "rb") as file:
@@ -72,7 +72,7 @@ def set_state(path, change):
 
 
 def check_calls_of(s, uid, pid):
-    """Checks that all calls of the process are recorded under the user id `uid`."""
+    """Checks that all calls of the process are recorded under the user ID `uid`."""
     equal(s.rows("SELECT uid FROM processes WHERE pid = ?", pid), [(uid,)], f"the user of process {pid}")
     seen, truth = ({name: calls for (of, name), calls in table.items() if of == pid} for table in (s.totals(), s.truth()))
     check(truth, "no call was made")
@@ -95,8 +95,8 @@ def everybody_is_recorded(u):
 
 
 def a_long_name_of_the_folder(u):
-    """Uses a link to the folder. The link's name is so long that there is no room for the name of the daemon's bell. No hook can ring the
-    bell, so `flush` sends a request instead."""
+    """Uses a link to the folder as the daemon's folder for shared memory. The path is so long that the name of the daemon's bell does not
+    fit. Hooks cannot ring the bell then, but `flush` still works, because it sends a request."""
     s = u.s
     link = s.dir / ("d" * (139 - len(str(s.dir))))
     link.symlink_to("/dev/shm")
@@ -110,8 +110,8 @@ def a_long_name_of_the_folder(u):
 
 
 def attacks(u, mine, hers, dead):
-    """Yields pairs of an attack's name and Bob's action. `mine` and `hers` are segments of live processes. `dead` identifies a process of
-    Alice's that has exited."""
+    """Yields (name of an attack, Bob's action). `mine` is a segment of Bob's live process, and `hers` of Alice's. `dead` identifies a
+    process of Alice's that has exited."""
     s = u.s
     victim, own = identity(hers), identity(mine)
     probe = {"maker": 1, "clock": 0, "held": 0, "complete": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
@@ -160,7 +160,7 @@ def attacks(u, mine, hers, dead):
 
 def nobody_else_suffers(u):
     s = u.s
-    # This process of Alice's has exited and is in the trace.
+    # Run a process of Alice's that exits and is then in the trace.
     with u.held(ALICE, "--calls", 100) as child:
         dead = identity(segment_of(s, ALICE, child.pid))
     u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
@@ -249,7 +249,7 @@ def nothing_is_given_away(u):
 
 
 def on_terminal(u, uid):
-    """Returns the message about the trace that `run` prints on a terminal."""
+    """Returns the message about the trace that `cudatrace run` prints on a terminal."""
     ours, theirs = os.openpty()
     subprocess.run([u.cudatrace, "run", "--session", u.s.name, "--", u.calls, "--calls", "5"], stdout=subprocess.DEVNULL,
                    stderr=theirs, env=u.env(preload=False), check=True, timeout=100, **u.options(uid, 0o022))
@@ -274,14 +274,15 @@ def own_daemons_come_first(u):
             equal(s.value("SELECT uid FROM processes WHERE pid = ?", child.pid), ALICE, "the one from before")
         u.run(ALICE, u.cudatrace, "stop", "--session", s.name)
         equal(s.daemon.poll(), None, "the system's daemon")
-        # If a user names a database, a separate daemon is started for that user.
+        # If a user gives `run` the path of a database, a separate daemon is started for this user.
         u.run(ALICE, u.cudatrace, "run", "--session", s.name, "--db", home / "run.db", "--", u.calls, "--calls", 333)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 333'", db=home / "run.db"), 1, "in her run's")
         equal(s.rows("SELECT pid FROM processes WHERE cmdline LIKE '%--calls 333'"), [], "in the system's trace")
         u.run(ALICE, u.calls, "--calls", 322, preload=True)
         u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 322'"), 1, "in the system's again")
-    # A user who has taken the name of root's control segment can keep root's daemon from starting. The segment serves no program.
+    # A user who has taken the name of root's control segment can keep root's daemon from starting, but no program uses this control
+    # segment.
     other = s.name + "x"
     with promise("own_first"):
         path = f"/dev/shm/cudatrace.0.{other}"
@@ -293,7 +294,7 @@ def own_daemons_come_first(u):
 
 @contextlib.contextmanager
 def locked_by(uid, path):
-    """Runs a process of user `uid` that holds a shared lock, which any reader of the file can take."""
+    """Runs a process of user `uid` that holds a shared lock on the file. Every user who can read a file can take such a lock."""
     ready, done = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -316,8 +317,8 @@ def locked_by(uid, path):
 
 
 def killed_and_locked_out(u):
-    """After the daemon is killed by SIGKILL, the next daemon continues at the same place, even if a user has locked the files that users
-    can read."""
+    """Checks that after the daemon was killed, the next daemon continues where the killed daemon stopped, even if a user has locked the
+    files that users can read."""
     s = u.s
     with promise("all_users"), u.held(ALICE, "--calls", 200) as child:
         s.daemon.kill()
@@ -331,8 +332,8 @@ def killed_and_locked_out(u):
 
 
 def each_has_a_share(u):
-    """More calls are waiting than fit into one batch. Each user's flush stores that user's calls, and the other calls are stored in the
-    next batch."""
+    """Checks a flush while more calls are waiting than fit into one batch. A user's flush must store this user's calls, and the other calls
+    are stored in the next batch."""
     s = u.s
     with promise("shares"):
         s.daemon.send_signal(signal.SIGSTOP)
@@ -368,8 +369,8 @@ sys.exit(os.waitpid(child, 0)[1])
 
 
 def who_drops_his_rights(u):
-    """A process that drops its privileges keeps its segment, but the segment can no longer grow. Calls that do not fit into the segment
-    are counted. The process's children create their own segments."""
+    """Checks a process that drops its privileges. It keeps its segment, but the segment can no longer grow, and calls that do not fit must
+    be counted. The process's children must create their own segments."""
     s = u.s
     with promise("rights_dropped"):
         u.run(0, sys.executable, "-c", DROP.format(uid=ALICE, calls=20000), preload=True)

@@ -1,7 +1,7 @@
 /* Performs the requested action at a test point (proto/test_point.h). CUDATRACE_TEST_POINT=NAME:NTH:ACTION
  * makes the process kill (`kill`) or stop (`stop`) itself with a signal when it reaches the point for the NTH
  * time, counting from 1. With `wait`, only the thread that reaches the point waits, until the process removes
- * the variable from its environment. The name `*` matches all points, and all passings are counted together.
+ * the variable from its environment. The name `*` matches all points, which are then counted together.
  *
  * This file is linked into the tests' hook and daemon. Test points are on the hook's hot path, so the code
  * uses no vector registers and no C library functions, and does not touch errno. */
@@ -71,7 +71,8 @@ void ct_test_point(const char *name)
             raw_call(SYS_nanosleep, (long)&pause, 0);
         return;
     }
-    /* Signal this thread, because if another thread took the signal, this one would continue for a while. */
+    /* Send the signal to this thread, because if another thread received it, this thread would continue for a
+     * while. */
     const bool stop = skip(at, ":stop") != NULL;
     raw_call(SYS_tkill, raw_call(SYS_gettid, 0, 0), stop ? SIGSTOP : SIGKILL);
 }

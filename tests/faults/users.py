@@ -1,4 +1,4 @@
-"""Sessions whose programs run as users other than root, and attempts by one user to access another user's files.
+"""Runs sessions whose programs belong to users other than root, and lets one user try to access another user's files.
 
 The build's files are copied to a place where every user can read them, because a checkout is often in a home directory."""
 import atexit
@@ -27,7 +27,7 @@ def become(uid):
 
 
 def attempt(uid, act):
-    """Runs `act()` in a process that belongs to user `uid`. Returns the result, or the name of the error if there is one."""
+    """Runs `act()` in a process that belongs to user `uid`. Returns its result, or the name of the error if it fails."""
     ends = os.pipe()
     child = os.fork()
     if child == 0:
@@ -51,7 +51,7 @@ DENIED = {"EACCES", "EPERM"}
 
 
 def intrusions(path):
-    """Returns attempts by another user to access or change a file, as {name: function}."""
+    """Returns the ways of trying to access or change a file, as {name: function}."""
     def write_open():
         with open(path, "r+b") as file:
             file.write(b"x")
@@ -79,7 +79,7 @@ def intrusions(path):
 
 
 def stop_daemons(name):
-    """Stops background daemons that a failed test has left running."""
+    """Stops daemons that a failed test has left running in the background."""
     for path in glob.glob(f"/dev/shm/cudatrace.*.{name}*.sock"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
             client.connect(path)
@@ -88,7 +88,7 @@ def stop_daemons(name):
 
 
 class Users:
-    """Runs a session's programs as a given user. Wraps a Session and copies the build to the session's directory."""
+    """Wraps a Session, and runs the session's programs as a given user. Copies the build to the session's directory."""
 
     def __init__(self, session):
         self.s = session
@@ -145,5 +145,5 @@ class Users:
         return child
 
     def held(self, uid, *options, umask=0o022):
-        """Runs a traced process of user `uid`, which makes its calls and then keeps running. The process ends with the block."""
+        """Runs a traced process of user `uid`, which makes its calls and then keeps running until the end of the `with` block."""
         return HungCall(self.s, *options, program=self.hang, start=functools.partial(self.start, uid, umask=umask))
