@@ -17,7 +17,7 @@ lib/systemd/user/cudatraced.service lib/systemd/system/cudatraced@.service""".sp
 
 
 def files_of(prefix):
-    """Returns the names of all installed files. Replaces the name of the library folder by `lib`."""
+    """Returns the names of all installed files. Replaces the name of the library folder with `lib`."""
     [library] = (path.parent for path in prefix.rglob("libcudatrace.so") if not path.is_symlink())
     names = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     return {name.replace(f"{library.relative_to(prefix)}/", "lib/", 1) for name in names}

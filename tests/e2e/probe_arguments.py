@@ -24,8 +24,8 @@ def detail_views(s):
 
 
 def rows_of(s, pid, views):
-    """Returns all rows about the calls of a process. Replaces each call ID by the call's index. Large numbers, which may be addresses, are
-    replaced by consecutive numbers in the order of their first occurrence."""
+    """Returns all rows about the calls of a process. Replaces each call ID with the call's index. Replaces large numbers, which may be
+    addresses, with consecutive numbers in the order of their first occurrence."""
     calls = s.rows(CALLS, pid)
     number_of = {call_id: number for number, (call_id, *_) in enumerate(calls)}
     large = {}

@@ -17,8 +17,8 @@ import sys
 # Kinds of copies that both CUPTI and cudatrace always name. Differences in other kinds of copies are only warnings.
 FIRM_KINDS = ("HtoD", "DtoH", "DtoD")
 
-# Driver functions that CUPTI's callbacks do not count in full. CUPTI makes no callback for cuGetExportTable. CUPTI is not yet running
-# when a program calls cuGetProcAddress, cuInit and cuDriverGetVersion, and has already stopped when it calls cuLibraryUnload and
+# Driver functions whose calls CUPTI does not count completely. CUPTI makes no callback for cuGetExportTable. CUPTI is not yet running when
+# a program calls cuGetProcAddress, cuInit and cuDriverGetVersion, and has already stopped when the program calls cuLibraryUnload and
 # cuDevicePrimaryCtxRelease.
 UNCOUNTED = {
     "cuGetExportTable",
@@ -31,15 +31,14 @@ UNCOUNTED = {
     "cuDevicePrimaryCtxRelease_v2",
 }
 
-# Runtime functions that are called by compiler-generated code and not by the program itself. CUPTI counts these functions, but the hook
-# does not trace them.
+# Runtime functions that only compiler-generated code calls. CUPTI counts calls to these functions, but the hook does not trace them.
 UNTRACED_RUNTIME = re.compile(r"__cuda")
 
 ROWS_SHOWN = 15
 
 
 class Report:
-    """Collects results, and prints each one immediately."""
+    """Counts the results of checks, and prints each result immediately."""
 
     def __init__(self, out=sys.stdout):
         self.out = out
@@ -53,7 +52,7 @@ class Report:
         self._line(f"== {section}")
 
     def check(self, ok, what, detail=()):
-        """Counts one result. Prints the lines of `detail` if the check failed."""
+        """Counts and prints the result of a check. If the check failed, also prints the lines of `detail`."""
         if ok:
             self.passed += 1
             self._line(f"  ok    {what}")
@@ -88,7 +87,7 @@ class Report:
 
 
 class Truth:
-    """The counts that cupti_truth.c has written for one or more processes."""
+    """CUPTI's counts for one or more processes, read from the files that cupti_truth.c has written."""
 
     def __init__(self):
         self.kernels = collections.Counter()  # mangled -> count, graph launches included
@@ -125,7 +124,8 @@ class Truth:
         elif kind == "graph_kernel":
             self.graph_kernels[value[0]] += int(value[1])
         elif kind in ("copy", "graph_copy"):
-            # `copy` includes the copies in graph launches, and `graph_copy` contains only those. Keep the difference.
+            # A `copy` line includes the copies in graph launches, and a `graph_copy` line counts only copies in graph launches. Keep the
+            # difference between them.
             sign = 1 if kind == "copy" else -1
             key = (value[0], int(value[1] == "async"))
             self.copied_bytes[key] += sign * int(value[2])
@@ -152,14 +152,14 @@ class Truth:
 
 
 def open_database(path):
-    """Opens a database read-only. Only the daemon writes it."""
+    """Opens a database read-only, because only the daemon may write to it."""
     if not os.path.exists(path):
         raise sqlite3.OperationalError(f"no database {path}")
     return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
 
 
 def match_processes(report, database, truth_paths):
-    """Reads the truth file of each process in the database. Returns the ids of these processes, and one Truth for all of them."""
+    """Reads the truth file of each process in the database. Returns (the process_ids of these processes, one Truth for all of them)."""
     processes = collections.defaultdict(list)
     for process_id, pid in database.execute("SELECT process_id, pid FROM processes"):
         processes[pid].append(process_id)
@@ -171,7 +171,8 @@ def match_processes(report, database, truth_paths):
             f"{sum(alone.calls.values())} calls by CUPTI"
         if pid in processes:
             matched += processes.pop(pid)
-            # CUPTI functions also fail in a process that has no context. If the process did any work, the counts show it.
+            # Ignore failures in a process without a CUDA context, where CUPTI's functions always fail. If the process has done any work,
+            # CUPTI has counted something.
             if alone.saw_nothing() and alone.problems:
                 report.warn(f"pid {pid}: CUPTI saw nothing", alone.problems)
             else:
@@ -194,7 +195,7 @@ def marks(values):
 
 
 def differences(ours, theirs):
-    """Returns a row (name, cudatrace, CUPTI) for each pair of unequal counts, with the largest difference first."""
+    """Returns a row (name, cudatrace's count, CUPTI's count) for each name whose counts differ, with the largest difference first."""
     names = [name for name in set(ours) | set(theirs) if ours.get(name, 0) != theirs.get(name, 0)]
     names.sort(key=lambda name: (-abs(ours.get(name, 0) - theirs.get(name, 0)), str(name)))
     return [(name, ours.get(name, 0), theirs.get(name, 0)) for name in names]
@@ -210,7 +211,7 @@ def table(rows):
 
 
 class Launches:
-    """The given processes' successful launches, and the graphs that they replayed."""
+    """The successful launches of the given processes, and the graphs that these processes have replayed."""
 
     def __init__(self, database, processes):
         self.direct = collections.Counter()  # mangled -> executed at once
@@ -256,10 +257,10 @@ def check_kernels(report, database, processes, truth, expected=None):
 
 
 def check_copies(report, database, processes, truth):
-    """Checks copies that were executed immediately. A captured copy is not executed, and only CUPTI records the copies that a graph
-    makes."""
+    """Compares the copies that calls executed. Leaves out captured copies, which are not executed by the call, and copies that a graph
+    makes, which only CUPTI records."""
     count, size = collections.Counter(), collections.Counter()
-    # CUPTI has no records of copies of 0 bytes.
+    # Leave out copies of 0 bytes, because CUPTI has no records of them.
     for kind, is_async, copies, copied in database.execute(
             f"""SELECT kind, async, count(*), sum(bytes) FROM copies
                  WHERE process_id IN ({marks(processes)}) AND NOT captured AND bytes IS NOT 0
@@ -271,7 +272,8 @@ def check_copies(report, database, processes, truth):
     def total(counter, kind):
         return sum(value for (name, _), value in counter.items() if name == kind)
 
-    # A copy between unified addresses has no direction. If the sums agree, only the label of the copy's kind is missing.
+    # cudatrace does not know the direction of a copy between unified addresses. If the sums over all kinds agree, only the copies' kinds
+    # are unknown, and nothing is missing.
     unlabelled = total(count, "unknown") and sum(count.values()) == sum(truth.copies.values()) and \
         sum(size.values()) == sum(truth.copied_bytes.values())
     others = {kind for kind, _ in list(count) + list(truth.copies)} - set(FIRM_KINDS)
@@ -303,12 +305,13 @@ def check_sets(report, database, processes, truth):
 
 
 def without_form(name):
-    """Returns CUPTI's name for a runtime function. CUDA 11 and 12 export some functions with the suffix _v2 or _v3."""
+    """Returns CUPTI's name for a runtime function, which has no suffix _v2 or _v3. CUDA 11 and 12 export some functions under names with
+    such a suffix."""
     return re.sub(r"_v\d(?=_ptsz$|$)", "", name)
 
 
 def runtime_calls(database, processes):
-    """Returns the number of runtime calls by function. CUPTI is loaded during the first call, and counts that call as well."""
+    """Returns {runtime function: number of calls}. These include the call that loads CUPTI, because CUPTI counts it as well."""
     counts = collections.Counter()
     for name, calls in database.execute(
             f"SELECT name, sum(calls) FROM totals WHERE layer = 'runtime' AND process_id IN ({marks(processes)}) "
@@ -318,7 +321,7 @@ def runtime_calls(database, processes):
 
 
 def check_runtime_calls(report, database, processes, truth, strict):
-    """Compares calls to shared libcudarts by function."""
+    """Compares the number of calls to each function of shared libcudarts."""
     ours = runtime_calls(database, processes)
     theirs = collections.Counter()
     for name, count in truth.runtime.items():
@@ -340,7 +343,7 @@ def check_runtime_calls(report, database, processes, truth, strict):
 
 
 def check_calls(report, database, truth_paths, strict):
-    """Compares the driver and runtime calls of each function with CUPTI's callbacks."""
+    """Compares the number of calls to each driver and runtime function with the number of CUPTI's callbacks."""
     processes, truth = match_processes(report, database, truth_paths)
     ours = dict(database.execute(
         f"""SELECT name, sum(calls) FROM totals
@@ -361,7 +364,7 @@ def check_calls(report, database, truth_paths, strict):
 
 
 def check_activity(report, database, truth_paths, expected_kernels=None):
-    """Compares kernels, copies and sets with CUPTI's activity records."""
+    """Compares the numbers of kernels, copies and sets with CUPTI's activity records."""
     processes, truth = match_processes(report, database, truth_paths)
     check_kernels(report, database, processes, truth, expected_kernels)
     check_copies(report, database, processes, truth)
@@ -369,13 +372,14 @@ def check_activity(report, database, truth_paths, expected_kernels=None):
 
 
 def document_query(heading):
-    """Returns the query that follows a given heading in docs/sql.md."""
+    """Returns the first query below the given heading in docs/sql.md."""
     text = (pathlib.Path(__file__).resolve().parents[2] / "docs/sql.md").read_text()
     return text.partition(f"## {heading}\n")[2].partition("```sql\n")[2].partition("```")[0]
 
 
 def check_layers(report, database):
-    """Checks that a single query can show a range, a runtime call, a driver call and an ioctl, each inside the previous one."""
+    """Checks that a single query shows a range, a runtime call inside the range, a driver call inside the runtime call, and an ioctl inside
+    the driver call."""
     rows = database.execute(document_query("What does each range make the driver ask of the kernel?")).fetchall()
     report.check(rows, f"range, runtime call, driver call, ioctl: {len(rows)} combinations, nested by depth")
     for row in rows[:5]:
@@ -387,7 +391,7 @@ def scalar(database, query):
 
 
 def check_sums(report, database):
-    """Checks that no calls were lost, and that each call is in the trace exactly once, in order of return."""
+    """Checks that no calls were lost, and that each call is in the trace exactly once, in the order of return."""
 
     calls = scalar(database, "SELECT count(*) FROM calls")
     report.check(calls > 0, f"the database holds {calls} calls of {scalar(database, 'SELECT count(*) FROM processes')} processes")
@@ -417,7 +421,7 @@ def check_sums(report, database):
 
 
 def check_database(report, database):
-    """Checks the conditions that every database must satisfy."""
+    """Checks the conditions that must hold for every database."""
     check_sums(report, database)
     open_calls = database.execute("SELECT process_id, tid, name FROM open_calls JOIN processes USING (process_id)"
                                   " WHERE state = 'exited'").fetchall()

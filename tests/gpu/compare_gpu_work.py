@@ -32,7 +32,7 @@ def check_kernels(report, database, truth):
 
 
 def check_transfers(report, database, truth):
-    """Both counts include a graph's copies and sets only in their totals, so programs with such graphs are not compared."""
+    """Compares copies and sets, unless graphs made some of them: of these, Truth contains only the total number."""
     if truth.graph_copies or truth.graph_sets:
         report.note(f"graphs made {truth.graph_copies} copies and {truth.graph_sets} sets: copies and sets are not compared")
         return

@@ -18,14 +18,15 @@ CONTROL, ALLOC, TRANSFER = 0x2A, 0x2B, 0xD3
 
 
 def read_names(path=NAMES):
-    """Returns {name: ("escape" or "uvm", number)}."""
+    """Returns {name of a request in the trace: ("escape" or "uvm", the request's number)}."""
     with open(path, encoding="utf-8") as lines:
         rows = re.findall(r"^IOCTL\((ESCAPE|UVM), (0x[0-9a-f]+), \w+, (\w+)\)", lines.read(), re.M)
     return {name: (space.lower(), int(number, 16)) for space, number, name in rows}
 
 
 def request_of(file, request):
-    """Classifies a request as the hook does. Returns ("escape", number), ("uvm", number), ("modeset", 0) or None."""
+    """Classifies a request in the same way as the hook. Returns ("escape", number), ("uvm", number), ("modeset", 0), or None for any other
+    request."""
     is_escape = request >> 8 & 0xFF == ord("F")
     is_uvm = 0 < request <= 2047 or request in (0x30000001, 0x30000002)
     if is_escape and file in ("control", "?"):
@@ -38,7 +39,8 @@ def request_of(file, request):
 
 
 def function_of(name, names):
-    """Returns (space, number) for a function's name in the trace. The number is None if it cannot be derived from the name."""
+    """Returns the request (space, number) that a function's name in the trace means. The number is None if the name does not determine
+    it."""
     if name in names:
         return names[name]
     if name.startswith("NVKMS"):  # one request for all
@@ -105,7 +107,8 @@ def check_ioctls(report, database, truth_path):
     report.check(not unequal, f"ioctls of {len(pids)} processes: {total}; the kernel counted {wanted} "
                  f"(and {truth.others} on other files)", unequal[:compare.ROWS_SHOWN])
 
-    # The trace names a transfer after the request that it carries. Requests that have no row of their own have no number.
+    # Two kinds of requests cannot be compared. The trace names a transfer after the request that the transfer carries. It records other
+    # requests under a common name, which has no number.
     wrong, hidden = [], 0
     for pid in pids:
         hidden += truth.calls[pid][("escape", TRANSFER)]

@@ -2,10 +2,11 @@
  * Counts kernels, copies, sets and calls with CUPTI, independently of cudatrace. run.py compares traces with
  * these counts.
  *
- * The driver loads this library into a process because of CUDA_INJECTION64_PATH, and calls
+ * If CUDA_INJECTION64_PATH names this library, the driver loads the library into a process, and calls
  * InitializeInjection() during cuInit. The library counts kernels, copies and sets from CUPTI's activity
  * records. With CUPTI_TRUTH_CALLBACKS=1, it also counts calls to driver and runtime functions, using CUPTI's
- * callback API. At exit, the library writes $CUPTI_TRUTH_OUT.<pid>, whose lines have tab-separated fields:
+ * callback API. At exit, the library writes the file $CUPTI_TRUTH_OUT.<pid>, whose lines have tab-separated
+ * fields:
  *
  * - kernel MANGLED COUNT: every kernel that ran, including the kernels of graph launches
  * - graph_kernel MANGLED COUNT: only the kernels of graph launches
@@ -43,7 +44,8 @@
 
 #include <cupti.h>
 
-/* CUPTI only appends fields to records. Headers older than CUDA 13 lack the newest structs, and copyCount. */
+/* Newer versions of CUPTI only append fields to records. Headers older than CUDA 13 do not define the newest
+ * structs, and have no field copyCount. */
 #if CUPTI_API_VERSION >= 130000
 typedef CUpti_ActivityKernel10 kernel_record;
 typedef CUpti_ActivityMemcpy6 copy_record;
@@ -59,14 +61,15 @@ typedef CUpti_ActivityMemset4 set_record;
 enum {
     BUFFER_BYTES = 8 << 20,
     RECORD_ALIGN = 8,
-    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807 ids. The last entry counts all ids that are out of range. */
+    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807 callback IDs. The last entry counts calls whose ID is out of
+                          * range. */
     FRAMES_MAX = 64,
     RUNTIMES_MAX = 16,
     PATH_BYTES = 4096,
 };
 
 struct kernel_count {
-    char *name; /* NULL marks a free slot. */
+    char *name; /* NULL if the slot is free */
     uint64_t count;
     uint64_t graph_count;
 };
@@ -83,8 +86,8 @@ static const char *const transfer_names[TRANSFER_KINDS] = {
     [HTOH] = "HtoH", [PTOP] = "PtoP", [UNKNOWN] = "unknown",
 };
 
-/* `lock` protects all variables below except the call counts, which are atomic. CUPTI delivers activity
- * buffers on a separate thread. */
+/* `lock` protects the variables below, except `calls`, whose elements are atomic. A lock is needed because
+ * CUPTI delivers activity buffers on a separate thread. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kernel_count *kernels; /* Hash table with open addressing; kernel_slots is a power of two. */
 static size_t kernel_slots;
@@ -104,11 +107,12 @@ static const CUpti_CallbackDomain call_domains[CALL_KINDS] = {
     CUPTI_CB_DOMAIN_RUNTIME_API,
 };
 static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
-/* CUPTI owns the names. This library reads the names at snapshots and at exit, while CUPTI is still
- * running. */
+/* The names of functions, which belong to CUPTI. This library gets the names at snapshots and at exit, while
+ * CUPTI is still running. */
 static const char *call_names[CALL_KINDS][CALLBACK_IDS];
 
-/* The address ranges of all shared libcudarts, as of the load count in `runtimes_as_of`. */
+/* The address ranges of all shared libcudarts that were loaded when the loader's count of loads was
+ * `runtimes_as_of`. */
 static pthread_rwlock_t runtimes_lock = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t runtimes_as_of;
 static size_t runtime_count;
@@ -116,9 +120,10 @@ static struct {
     uintptr_t from, to;
 } runtimes[RUNTIMES_MAX];
 
-static atomic_bool finished; /* Set before at_exit() flushes for the last time. */
+static atomic_bool finished; /* set before at_exit() flushes for the last time */
 static bool count_calls;
-static pid_t owner; /* A forked child inherits the counts and the handlers, but must not write anything. */
+static pid_t owner; /* the process that counts; a forked child inherits the counts and the handlers, but must
+                     * not write anything */
 
 static void note_error(const char *where, int code)
 {
@@ -153,8 +158,8 @@ static struct kernel_count *kernel_slot(struct kernel_count *table, size_t slots
     return &table[at];
 }
 
-/* Doubles the size of the table. Returns false if out of memory. The caller then counts the record as
- * dropped. */
+/* Doubles the size of the table. If there is not enough memory, returns false, and the caller counts the
+ * record as dropped. */
 static bool kernel_table_grow(void)
 {
     size_t slots = kernel_slots ? kernel_slots * 2 : 1024;
@@ -278,8 +283,8 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream_id, uin
     free(buffer);
 }
 
-/* Returns true if the object's soname begins with libcudart. The file itself may have another name in a
- * wheel, for example libcudart-d0da41ae.so.11.0. */
+/* Returns whether the object's soname begins with libcudart. The file's name is not reliable: in a Python
+ * wheel, it may be libcudart-d0da41ae.so.11.0, for example. */
 static bool is_runtime(const struct dl_phdr_info *object)
 {
     const ElfW(Dyn) *entry = NULL;
@@ -294,8 +299,8 @@ static bool is_runtime(const struct dl_phdr_info *object)
         else if (entry->d_tag == DT_SONAME)
             soname = entry->d_un.d_val;
     }
-    /* glibc replaces DT_STRTAB with an absolute address, except in the object that the kernel provides (the
-     * vDSO). */
+    /* glibc replaces the value of DT_STRTAB with an absolute address in every object except the vDSO, which
+     * the kernel provides. */
     return strings && soname && (uintptr_t)strings > object->dlpi_addr &&
            strncmp(strings + soname, "libcudart", strlen("libcudart")) == 0;
 }
@@ -340,7 +345,8 @@ static void find_runtimes(void)
     pthread_rwlock_unlock(&runtimes_lock);
 }
 
-/* Returns the kind of the libcudart that was called, which is among our callers because it calls CUPTI. */
+/* Returns the kind of the libcudart that was called. The libcudart is among this function's callers, because
+ * it calls CUPTI. */
 static enum call_kind runtime_kind(void)
 {
     void *frames[FRAMES_MAX];
@@ -375,7 +381,8 @@ static void CUPTIAPI callback(void *data, CUpti_CallbackDomain domain, CUpti_Cal
             break;
         if (count_calls)
             count_call(runtime_kind(), id);
-        /* cudaDeviceReset() and destroying a context discard all records that have not been flushed. */
+        /* Flush now, because cudaDeviceReset() discards all records that have not been flushed, and so does
+         * destroying a context. */
         if (id == CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020)
             cuptiActivityFlushAll(0);
         break;
@@ -406,8 +413,8 @@ static void write_transfers(FILE *out, enum transfer_kind kind, const char *line
     }
 }
 
-/* Returns the length of a function's name without CUPTI's suffix. CUPTI appends the CUDA version that
- * introduced the runtime function, as in cudaLaunchKernel_ptsz_v7000. */
+/* Returns the length of a function's name without CUPTI's suffix. To the name of a runtime function, CUPTI
+ * appends the CUDA version that introduced the function, as in cudaLaunchKernel_ptsz_v7000. */
 static int name_length(enum call_kind kind, const char *name)
 {
     const size_t length = strlen(name);
@@ -430,8 +437,8 @@ static void write_calls(FILE *out, enum call_kind kind)
     }
 }
 
-/* Writes the file under a temporary name and renames it, so that a reader finds either the complete file or
- * none. */
+/* Writes the file under a temporary name and then renames it, so that a reader finds either the complete file
+ * or no file. */
 static int write_file(const char *path)
 {
     char partial[PATH_BYTES + 8];
@@ -483,8 +490,9 @@ static void ask_for_names(void)
 
 /*
  * Writes the counts so far to a file. The counts of calls are exact only if no other thread is making calls.
- * For kernels, copies and sets, the function writes only what CUPTI has already delivered, and does not
- * request more records. Returns 0, or -1 on failure. Only one thread at a time may call this function.
+ * For kernels, copies and sets, the counts include only records that CUPTI has already delivered, because the
+ * function does not request more of them. Returns 0, or -1 on failure. Only one thread at a time may call
+ * this function.
  */
 __attribute__((visibility("default"))) int cupti_truth_snapshot(const char *path);
 
@@ -497,8 +505,8 @@ int cupti_truth_snapshot(const char *path)
 }
 
 /*
- * An exit handler that is registered during cuInit, after CUPTI's and the driver's handlers. Therefore exit()
- * runs it first, while CUPTI's records are still available.
+ * An exit handler. It is registered during cuInit, after the handlers of CUPTI and the driver. Therefore,
+ * exit() runs this handler first, while CUPTI's records are still available.
  */
 static void at_exit(void)
 {
@@ -517,9 +525,9 @@ static void at_exit(void)
 }
 
 /*
- * Runs after all atexit handlers, including the runtime's, which unloads its modules. CUPTI may already have
- * shut down, so this function does not call CUPTI. The counts are written again, including the callbacks
- * since at_exit().
+ * Runs after all exit handlers, including the runtime's, which unloads the runtime's modules. CUPTI may
+ * already have shut down, so this function does not call CUPTI. It writes the counts again, which now include
+ * the callbacks since at_exit().
  */
 __attribute__((destructor)) static void at_unload(void)
 {

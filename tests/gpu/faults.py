@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Causes faults during a real training run on the real driver. The daemon is killed repeatedly, or is stopped until the training ends. In
-another case, the training is killed. A traced training does the same work as an untraced one, and each of its calls is in the trace once or
-is counted as lost.
+"""Causes faults during a real training run on the real driver. The daemon is killed repeatedly, or stopped until the training ends. In
+another case, the training is killed. A traced training run must do the same work as an untraced one, and each of its calls must be in the
+trace exactly once or be counted as lost.
 
     faults.py --build build        exit status 0: success, 1: failure, 77: no GPU or no PyTorch
 """
@@ -47,7 +47,7 @@ def wait_for(what, condition):
 
 
 class Session:
-    """A daemon, and the training runs that it records. When the block ends, all of these processes are stopped."""
+    """A daemon, and the training runs that it records. When the `with` block ends, all of these processes are killed."""
 
     def __init__(self, folder):
         self.processes = []
@@ -89,8 +89,8 @@ class Session:
             return connection.execute(sql).fetchall()
 
     def check_trace(self, killed=0):
-        """`killed` is the number of threads in a killed process. A killed thread may have counted its last lost call by function but not
-        by cause."""
+        """Checks the sums in the trace. `killed` is the number of threads in a killed process: each of them may have counted its last lost
+        call by function, but not yet by cause."""
         check("calls = stored + lost + skipped", not self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"))
         check("stored is what is there", self.rows("SELECT sum(stored) FROM totals")[0] == self.rows("SELECT count(*) FROM calls")[0],
               *self.rows("SELECT count(*) FROM calls")[0])

@@ -3,8 +3,9 @@
 
     frameworks.py triton|cupy|jax
 
-Each program prints one line with a hash or sum of its results, so that run.py can compare a traced run with an untraced one. Nothing is
-chosen by measured times: Triton tries no configurations, and JAX's autotuning is off. Otherwise, two runs would differ in their kernels.
+Each program prints one line with a hash or sum of its results, so that run.py can compare a traced run with an untraced one. No choice
+depends on measured times: Triton does not try several configurations, and JAX's autotuning is turned off. Otherwise, two runs might use
+different kernels.
 """
 import hashlib
 import os

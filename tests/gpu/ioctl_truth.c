@@ -1,4 +1,4 @@
-/* Counts a command's ioctls with the kernel's help, so that a trace can be compared with the counts.
+/* Counts a command's ioctls by means of the kernel, so that a trace can be compared with the counts.
  *
  *   ioctl_truth [--perf | --ptrace] --out FILE COMMAND ARGUMENT…
  *
@@ -10,19 +10,19 @@
  *   lost    COUNT                       samples that the kernel dropped for lack of room
  *   end
  *
- * The exit status is the command's. There are two methods. Without an option, the first method that is
- * permitted is used:
+ * The program exits with the command's status. There are two methods of counting. If no option selects a
+ * method, the program uses the first one that is permitted:
  *
- * perf reads the raw_syscalls:sys_enter tracepoint. This method slows the command down only a little, and the
- * counts are the kernel's own. perf identifies a file only by its descriptor, and needs tracefs and
- * CAP_PERFMON.
+ * perf reads the raw_syscalls:sys_enter tracepoint. This method hardly slows the command down, and the kernel
+ * itself records the ioctls. perf shows only the descriptor of the file that an ioctl is made on. It needs
+ * tracefs and CAP_PERFMON.
  *
  * ptrace uses a seccomp filter that stops the command only at ioctls, and looks up the file while the thread
- * is stopped. This method needs no privileges. The ptrace method sets no_new_privs for the command, which
- * disables set-uid programs.
+ * is stopped. This method needs no privileges, but sets no_new_privs for the command, which disables set-uid
+ * programs.
  *
- * Like the hook, this program recognizes files by the device numbers of /dev/nvidiactl, nvidia-uvm,
- * nvidia-uvm-tools and nvidia-modeset, or of the files in $CUDATRACE_DEVICES. */
+ * Like the hook, this program recognizes the driver's files by the device numbers of nvidiactl, nvidia-uvm,
+ * nvidia-uvm-tools and nvidia-modeset in /dev, or in the folder $CUDATRACE_DEVICES. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -131,7 +131,7 @@ static void write_counts(const char *path, const char *method)
 static pid_t command;
 static int command_status;
 
-/* Starts a process that runs the command once a byte is written to *go_fd. */
+/* Starts a process that waits until a byte is written to *go_fd, and then runs the command. */
 static void start(char **argv, bool filtered, int *go_fd)
 {
     int go[2];
@@ -262,7 +262,8 @@ struct ring {
     uint64_t bytes;
 };
 
-/* A record of the sys_enter tracepoint. `common` contains the fields that all tracepoints have. */
+/* A record of the sys_enter tracepoint. `common` contains the fields that the records of all tracepoints
+ * begin with. */
 struct sys_enter {
     uint64_t common;
     int64_t id;
@@ -286,8 +287,8 @@ static int tracepoint_id(void)
     return -1;
 }
 
-/* Opens an event and its ring for one processor. An event that threads and children inherit cannot have a
- * ring unless it is bound to a processor, so each processor has a separate event. */
+/* Opens an event and its ring for one processor. Each processor needs a separate event, because an event that
+ * threads and children inherit can have a ring only if it is bound to a processor. */
 static bool open_ring(struct ring *ring, int id, int cpu, const char *filter)
 {
     struct perf_event_attr attr = {
@@ -352,7 +353,8 @@ static void drain(struct ring *ring)
     __atomic_store_n(&ring->page->data_tail, at, __ATOMIC_RELEASE);
 }
 
-/* Drains the rings until all processes have exited. SIGCHLD is unblocked only while ppoll() waits. */
+/* Reads the rings until all processes have exited. SIGCHLD is unblocked only while ppoll() waits, and then
+ * ends the wait. */
 static void read_rings(struct ring *rings, size_t ring_count)
 {
     struct pollfd *polled = calloc(ring_count, sizeof(*polled));
@@ -386,8 +388,8 @@ static void on_child(int number)
     (void)number;
 }
 
-/* Runs the command and counts its ioctls with perf. Returns false, without having started the command, if
- * perf is not permitted. */
+/* Runs the command and counts its ioctls with perf. If perf is not permitted, returns false without starting
+ * the command. */
 static bool run_perf(char **argv)
 {
     const int id = tracepoint_id();

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Records a program whose GPU work has known times (`cudatrace run --gpu`), on a real GPU.
+"""Records a program whose GPU work has known times on a real GPU, with `cudatrace run --gpu`.
 
-The program runs kernels that spin for a given time by the GPU's timer, and sleeps between them. It also waits in a driver call while the GPU
-is idle, and copies during a kernel. It prints its own measurements. The trace and the report may differ from them by at most 5 %.
+The program runs kernels that spin for a given time by the GPU's timer, and sleeps between the kernels. It also waits in a driver call while
+the GPU is idle, and makes copies while a kernel is running. It prints its own measurements. The times in the trace and in the report may
+differ from these measurements by at most 5 %.
 
     known_job.py --build build        exit status 0: success, 1: failure, 77: no GPU
 """
@@ -29,7 +30,7 @@ COPY_BYTES = 64 << 20
 OVERLAP_MS = 200   # the kernel during the copies
 LIMIT_S = 240
 
-# Each duration has a kernel of its own name.
+# There is a separate kernel for each duration, so that the duration can be recognized by the kernel's name.
 BODY = """
 .visible .entry spin_%d(.param .u64 ns) {
     .reg .u64 %%t<5>;
@@ -51,7 +52,7 @@ PTX = ".version 6.0\n.target sm_50\n.address_size 64\n" + "".join(BODY % ms for 
 
 
 class Driver:
-    """Calls functions of the driver, and raises an exception if one fails."""
+    """Calls functions of the driver by name. Raises an exception if a function fails."""
 
     def __init__(self):
         self.functions = ctypes.CDLL("libcuda.so.1")
@@ -67,7 +68,7 @@ class Driver:
             raise RuntimeError(f"{name} returned {status}")
 
     def made(self, name, *arguments):
-        """Returns the handle that a function creates."""
+        """Calls a function that creates an object, and returns the object's handle."""
         handle = ctypes.c_void_p()
         self(name, ctypes.byref(handle), *arguments)
         return handle
@@ -79,7 +80,7 @@ class Driver:
 
 
 def run_program():
-    """Prints the measured times as a line of JSON."""
+    """Runs the kernels, sleeps, waits and copies. Prints the measured times as a line of JSON."""
     cu = Driver()
     stream, other = cu.made("cuStreamCreate", 1), cu.made("cuStreamCreate", 1)
     gaps = []
@@ -143,7 +144,8 @@ def check_kernels(report, database):
 
 
 def check_gaps(report, database, gaps):
-    """Finds the gap that contains the midpoint of each sleep. The program and the trace both use CLOCK_MONOTONIC."""
+    """Compares each gap in the trace with the sleep that caused it. Identifies the gap by the midpoint of the sleep, which is possible
+    because the program and the trace both use CLOCK_MONOTONIC."""
     report.begin("gaps")
     for state, call in ("outside", None), ("wait", "cuStreamSynchronize"):
         mine = [gap for gap in gaps if gap["state"] == state]

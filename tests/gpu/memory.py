@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests allocations and objects in the real driver that the simulated driver does not model: virtual memory, other processes' memory,
-arrays, and loaded code. The program prints the rows that `allocations` and `module_loads` must contain. The test compares the trace with
-these rows.
+arrays, and loaded code. The test's program prints the rows that the views `allocations` and `module_loads` must contain, and the test
+compares the trace with these rows.
 
     memory.py --build build        exit status 0: success, 1: failure, 77: no GPU
 """
@@ -43,7 +43,7 @@ def held(kind, address, size_bytes, pool=0, freed=False):
 
 
 def virtual_memory(cu):
-    # A CUmemAllocationProp: pinned memory on device 0 that can be exported as a file descriptor.
+    # A CUmemAllocationProp for pinned memory on device 0 that can be exported as a file descriptor.
     prop = (ctypes.c_uint32 * 8)(1, 1, 1, 0)
     granularity, at = out(size)
     cu("cuMemGetAllocationGranularity", at, prop, 0)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares the file that `cudatrace export --format perfetto` writes with the trace, as Perfetto's own trace processor reads the file. Needs
-no GPU.
+"""Reads the file that `cudatrace export --format perfetto` has written with Perfetto's own trace processor, and compares it with the trace.
+Needs no GPU.
 
     perfetto_check.py [--cudatrace PROGRAM] TRACE_PROCESSOR_SHELL DATABASE...
 
-A trace must be a single file.
+Each trace must consist of a single file.
 """
 import argparse
 import collections
@@ -24,7 +24,7 @@ SIZES = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_
 
 # ---- what the trace processor has read ----
 
-# The columns of each query, and the rest of its statement.
+# Each query is a pair: the columns, and the rest of the SELECT statement.
 SLICES = ("id, ts, dur, depth, parent_id, category, name, track_id", "FROM slice")
 ARGUMENTS = ("slice.id, substr(args.key, 7), ifnull(args.int_value, args.string_value)",
              "FROM slice JOIN args USING (arg_set_id) WHERE args.key GLOB 'debug.*'")
@@ -44,13 +44,14 @@ ERRORS = ("name, severity, value", "FROM stats WHERE severity IN ('error', 'data
 
 
 class TraceProcessor:
-    """Runs queries on an exported file."""
+    """Runs queries on an exported file with Perfetto's trace_processor_shell."""
 
     def __init__(self, shell, trace, folder):
         self.shell, self.trace, self.file = shell, trace, folder / "query.sql"
 
     def rows(self, query):
-        """Runs a query. Prints its rows as hexadecimal JSON, because the shell does not quote text."""
+        """Runs a query, and returns its rows. Makes the shell print the rows as JSON in hexadecimal, because the shell does not quote
+        text."""
         columns, rest = query
         self.file.write_text(f"SELECT hex(json_array({columns})) {rest}")
         done = subprocess.run([self.shell, "-q", self.file, self.trace], capture_output=True, text=True)
@@ -88,7 +89,8 @@ def read_slices(processor):
 
 # ---- what the trace has ----
 
-# The pid of a process, as exported: it is another number if several processes of the trace had the pid.
+# Selects each process's pid as the export writes it. If several processes of the trace had the same pid, the export writes a different
+# number for each of them.
 PROCESSES = """
     SELECT process_id, iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id), cmdline || ' (' || pid || ', ' || state || ')'
       FROM processes"""
@@ -131,7 +133,7 @@ class Trace:
         return self.processes[process_id][0]
 
     def has(self, view):
-        """Traces of earlier versions do not have all views."""
+        """Returns whether the trace has the view. Traces of earlier versions do not have all views."""
         return bool(self.rows(f"SELECT 1 FROM sqlite_master WHERE name = '{view}'"))
 
 
@@ -139,7 +141,7 @@ class Trace:
 
 
 def same(report, what, seen, wanted):
-    """Checks that two lists have the same elements in any order."""
+    """Checks that two lists have the same elements, in any order."""
     seen, wanted = collections.Counter(seen), collections.Counter(wanted)
     more, fewer = seen - wanted, wanted - seen
     report.check(not more and not fewer, f"{what}: {wanted.total()}",
@@ -148,7 +150,8 @@ def same(report, what, seen, wanted):
 
 
 def check_calls(report, trace, slices):
-    """Compares names, categories, times and the most important arguments. The track of a slice outside of its thread's track has no tid."""
+    """Compares the names, categories, times and most important arguments of calls. If a slice is on a separate track instead of its
+    thread's track, that track has no tid."""
     calls = [s for s in slices.values() if "call_id" in s.has]
     across = {s.has["call_id"] for s in calls if s.tid is None}
     same(report, "calls", [(s.has["call_id"], s.pid, s.tid, s.begin, s.end, s.category, s.name, s.has.get("status", 0), s.has.get("bytes"))
@@ -163,14 +166,14 @@ def check_calls(report, trace, slices):
 
 
 def check_open_calls(report, trace, slices):
-    """A call that has not returned is a slice without an end. Only such slices have no end."""
+    """Checks that each call that has not returned is a slice without an end, and that all other slices have an end."""
     same(report, "calls that have not returned",
          [(s.pid, s.begin, s.name, s.has.get("returned")) for s in slices.values() if s.category == "open" or s.duration < 0],
          [(trace.pid(process), begin, name, 0) for process, _, begin, name in trace.rows(OPEN_CALLS)])
 
 
 def check_nesting(report, slices):
-    """The depth of a slice is the number of slices around it on its track."""
+    """Checks that the depth of each slice is the number of slices around it on its track."""
     tracks = collections.defaultdict(list)
     for s in slices.values():
         tracks[s.track].append(s)
@@ -210,7 +213,8 @@ def check_work(report, trace, slices):
 
 
 def check_arrows(report, slices, arrows, to_work):
-    """Each piece of work has one arrow, from its call. Each driver call that a runtime call made has one arrow, from that call."""
+    """Checks that one arrow leads to each piece of work from its call, and one to each driver call that a runtime call made from the
+    runtime call."""
     same(report, "arrows to work", [(out.has.get("call_id"), *key_of_work(into)) for out, into in arrows if into.is_work], to_work)
     made = []
     for s in slices.values():

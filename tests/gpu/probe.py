@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Probes working programs on a real GPU, and compares the recorded calls with CUPTI's counts. Must run as root.
 
-The workloads are the same as in attach.py. The number of calls recorded between two quiet moments must equal the number of CUPTI's
-callbacks, for each driver function. After the probe has exited, nothing more is recorded. All results must be bit-identical. In the
-"handover" workload, the probe takes over from the hook.
+The workloads are the same as in attach.py. For each driver function, the number of calls recorded between two quiet moments must equal the
+number of CUPTI's callbacks. After the probe has exited, no more calls may be recorded. All results must be bit-identical. In the "handover"
+workload, the probe takes over from the hook.
 
     probe.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
     probe.py --simulated build                  the same on the simulated driver, with its own counts in place of CUPTI's
@@ -18,7 +18,7 @@ ATTACH_MOST_MS = 100
 
 
 def exact(report, work):
-    """Starts and ends the probe while the program is working."""
+    """Starts and ends a probe while the program is working, and compares the recorded calls with CUPTI's counts."""
     report.begin(f"{work.name}: counts")
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)
@@ -57,8 +57,8 @@ def exact(report, work):
 
 
 def taken_over(report, work):
-    """The hook is attached first. A probe is already running when `attach` exits and the hook leaves the process. No call is recorded
-    twice, and none is missed."""
+    """Attaches the hook, starts a probe, and then ends `attach`, so that the hook leaves the process and the probe takes over. Checks that
+    no call is missed or recorded twice."""
     report.begin(f"{work.name}: taken over")
     work.start(cupti=True)
     work.steps(PLAIN_EPOCHS * work.epoch_steps)

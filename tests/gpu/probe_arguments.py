@@ -5,7 +5,8 @@ root.
 Each program is run once under `cudatrace run` and once under `cudatrace probe --all`. The program does the same work both times, so its
 launches, copies, allocations and module loads must be the same. Launches are compared by kernel and dimensions, copies by direction and
 bytes, and allocations by kind and bytes. Addresses, times, and the number of polling calls differ between runs, so they are not compared.
-The probe may not know the length of a module that was freed before the probe could read it. The script prints the number of such modules.
+If a program freed a module before the probe could read it, the probe may not know the module's length. The script prints the number of such
+modules.
 
     probe_arguments.py --build build        exit status 0: success, 1: failure, 77: no GPU
 """

@@ -27,18 +27,18 @@ SKIP = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEPT_DATABASE_BYTES = 15 << 20
 
-# name; command as a list of arguments, or None if it is not available; time limit in seconds; number of kernels that the program runs, if
-# known.
+# The fields are the program's name, its command as a list of arguments (None if it is not available), the time limit in seconds, and the
+# number of kernels that the program runs (None if unknown).
 Program = collections.namedtuple("Program", "name command limit_s kernels")
 Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
 
-# vectors launches 1 + 1000 kernels, 1 cooperative kernel, 1 kernel with attributes, and 20 in each of 50 replays.
+# The program `vectors` launches 1 + 1000 kernels, 1 cooperative kernel, 1 kernel with attributes, and 20 kernels in each of 50 replays.
 VECTORS_KERNELS = 2003
 MODES = ("alone", "activity", "calls", "gpu", "ioctls")
 
 
 class Skip(Exception):
-    """Raised if the machine lacks what the test needs."""
+    """Raised if the machine lacks something that the test needs."""
 
 
 def programs(python, training, built):
@@ -80,8 +80,8 @@ def find_nvcc():
 
 
 def find_python():
-    """Returns the path of the `python3` in the caller's PATH if it has PyTorch. This script may be running under another Python, because
-    Meson started it."""
+    """Returns the path of the `python3` in the caller's PATH if it has PyTorch. This script itself may run under another Python, because
+    Meson may have started it."""
     python = shutil.which("python3")
     if python and subprocess.run([python, "-c", "import torch, sys; sys.exit(not torch.cuda.is_available())"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180,
@@ -91,7 +91,8 @@ def find_python():
 
 
 def cuda_roots(nvcc):
-    """Returns directories that may contain CUDA's or CUPTI's include/ and lib/, toolkits before pip packages."""
+    """Returns directories that may contain CUDA's or CUPTI's include/ and lib/. Directories of toolkits come before directories of pip
+    packages."""
     toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
     if nvcc:
         toolkits += [os.path.dirname(os.path.dirname(path)) for path in (nvcc, os.path.realpath(nvcc))]
@@ -110,7 +111,7 @@ def cuda_roots(nvcc):
 
 
 def find_cupti(nvcc):
-    """Returns (include directories, path of the CUPTI library). If any CUDA root has both, they are from the same root."""
+    """Returns (include directories, path of the CUPTI library). If possible, takes CUPTI's header and library from the same directory."""
     roots = cuda_roots(nvcc)
 
     def with_file(root, name):
@@ -136,7 +137,7 @@ def find_cupti(nvcc):
 
 
 def build_together(commands, limit_s):
-    """Runs all compilers in parallel. Returns {name: output} for the compilers that failed."""
+    """Runs all compiler commands in parallel. Returns {name: output} for the commands that failed."""
     running = {name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                for name, command in commands.items()}
     failed = {}
@@ -159,7 +160,7 @@ def truth_command(includes, libcupti, truth):
 
 
 def build_all(report, into):
-    """Returns (path of the CUPTI library, path of ioctl_truth, {cudart: path of vectors})."""
+    """Builds all programs. Returns (path of the library built from cupti_truth.c, path of ioctl_truth, {cudart: command of vectors})."""
     nvcc = find_nvcc()
     includes, libcupti = find_cupti(nvcc)
     truth = f"{into}/libcupti_truth.so"
@@ -213,7 +214,7 @@ def plain_environment(scratch):
     env = {name: value for name, value in os.environ.items()
            if name == "CUDATRACE_WAY" or
            (name != "LD_PRELOAD" and not name.startswith(("CUDATRACE_", "CUDA_INJECTION", "CUPTI_TRUTH")))}
-    # All runs of torch.compile share a cache, so that all but the first find the same kernels in the cache.
+    # All runs of torch.compile share a cache, so that each run except the first finds the same kernels in the cache.
     env.update(PYTHONHASHSEED="0", TORCHINDUCTOR_CACHE_DIR=f"{scratch}/inductor", TRITON_CACHE_DIR=f"{scratch}/triton")
     return env
 
@@ -233,7 +234,8 @@ def describe(outcome):
 
 
 class Bench:
-    """The state that all runs share: the tools, the CUPTI library, a scratch directory, and the directory for kept results."""
+    """Data that all runs share: the tools, the library built from cupti_truth.c, a scratch directory, and the directory for kept
+    results."""
 
     def __init__(self, report, options, scratch, truth_library, ioctl_truth=None):
         self.report = report
@@ -244,7 +246,7 @@ class Bench:
         self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
 
     def ask_for_functions(self):
-        """Makes all queries that libcudart sends to cuGetProcAddress, with and without the hook."""
+        """Checks that all queries that libcudart sends to cuGetProcAddress have the same results with and without the hook."""
         self.report.begin("cuGetProcAddress")
         hook = os.path.join(os.path.abspath(self.options.build), "hook", "libcudatrace.so")
         asked = run_process([sys.executable, f"{os.path.dirname(HERE)}/hook/procaddress.py", hook],
@@ -297,7 +299,7 @@ class Bench:
 
     def settle(self, program, untraced, env):
         """Runs the program untraced until two successive runs have the same results. The first run may differ because it fills caches and
-        reports this. Returns the last run, and whether traced runs can be compared with it."""
+        prints messages about this. Returns (the last run, whether traced runs can be compared with it)."""
         for number in range(2):
             again = run_process(program.command, env, program.limit_s)
             self.keep_output(program, "untraced-again" if number == 0 else "untraced-third", again)
@@ -308,9 +310,9 @@ class Bench:
         return untraced, False
 
     def run_traced(self, program, mode, untraced, comparable, env):
-        """Runs and checks a traced program. `alone` uses only cudatrace, `activity` adds CUPTI's records, and `calls` also adds CUPTI's
-        callbacks. In `gpu` mode, cudatrace records GPU work, which CUPTI has counted in an earlier run. In `ioctls` mode, the kernel counts
-        ioctls instead."""
+        """Runs and checks a traced program. In `alone` mode, only cudatrace traces the program. `activity` mode adds CUPTI's records, and
+        `calls` mode also adds CUPTI's callbacks. In `gpu` mode, cudatrace records GPU work, which CUPTI has counted in an earlier run. In
+        `ioctls` mode, the kernel counts the program's ioctls."""
         beside = {"alone": "", "gpu": " with the GPU's work", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
         self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"
@@ -332,7 +334,8 @@ class Bench:
         traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *command],
                              env, program.limit_s)
         if traced.status is None:
-            # The daemon is not in the process group that was killed. Stop this session's daemon, and no other.
+            # The daemon is not in the process group that was killed, so stop it. Name the session, because other sessions' daemons must
+            # continue.
             run_process([self.cudatrace, "stop", "--db", database, "--session", session], env, 30)
         self.keep_output(program, mode, traced)
         self.compare_results(untraced, traced, comparable)
@@ -389,7 +392,7 @@ class Bench:
         if pages * page_bytes >= KEPT_DATABASE_BYTES:
             self.report.note(f"database of {pages * page_bytes >> 20} MiB not kept")
             return
-        # SQLite's backup also copies the rows that are still in the write-ahead log.
+        # Use SQLite's backup, because it also copies the rows that are still in the write-ahead log.
         with contextlib.closing(sqlite3.connect(f"{self.options.out}/{program.name}.{mode}.db")) as kept:
             database.backup(kept)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the comparison itself, using databases and truth files that this script creates. This test needs no GPU, no CUDA and no daemon."""
+"""Tests the code that compares traces with CUPTI's counts, using databases and truth files that this script creates. This test needs no
+GPU, no CUDA and no daemon."""
 
 import contextlib
 import io
@@ -20,7 +21,7 @@ import run
 sys.path.append(os.path.join(run.HERE, "../../schema"))
 import embed  # noqa: E402: makes the views
 
-# The views of a trace.db as tables, which have only the columns that the comparisons read.
+# Tables in place of a trace's views. They have only the columns that the comparisons read.
 SCHEMA = """
 CREATE TABLE processes (process_id, pid, state);
 CREATE TABLE calls (call_id INTEGER PRIMARY KEY, process_id, layer, name, start_ns, end_ns, status, bytes);
@@ -221,7 +222,7 @@ class ComparisonTest(ComparisonBase):
         self.assert_one_failure("driver calls by function: 4 differ")
 
     def runtime(self, lines, strict=True):
-        """Runs check_calls() on driver calls that all agree."""
+        """Runs check_calls() with the given lines in the truth file, and with driver calls that all agree. Returns the failures."""
         with open(self.truth_path, "w", encoding="utf-8") as file:
             for name, calls in self.trace.database.execute(
                     "SELECT name, count(*) FROM calls WHERE layer = 'driver' GROUP BY 1"):
@@ -290,7 +291,7 @@ class ComparisonTest(ComparisonBase):
                 self.assertEqual(len(report.failures), 1)
 
 
-# The kernel's counts for processes 42 and 43, which agree with the trace in IoctlTest.
+# The kernel's counts for the processes 42 and 43, which agree with the trace that IoctlTest makes.
 IOCTL_TRUTH = """\
 method\tptrace
 ioctl\t42\tcontrol\t0xc020462a\t7
@@ -307,7 +308,7 @@ end
 
 
 class AttachTest(unittest.TestCase):
-    """Tests how attach.py computes the difference between the counts of two moments."""
+    """Tests how attach.py computes the difference between the counts taken at two points in time."""
 
     THEIRS = {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemGetAttribute": 3}
 
@@ -409,7 +410,6 @@ class IoctlTest(unittest.TestCase):
         self.assertIn("trusted", self.failures("method\tperf\nlost\t0\nend\n")[0])
 
 
-# A fake `cudatrace run --db DB --session NAME -- COMMAND`, which copies a given database and truth, and runs COMMAND.
 class GpuWorkTest(ComparisonBase):
     """Tests compare_gpu_work.py."""
 
@@ -454,6 +454,7 @@ class GpuWorkTest(ComparisonBase):
                          self.output.getvalue())
 
 
+# A fake `cudatrace run --db DB --session NAME -- COMMAND` that copies a given database and a given truth file, and runs COMMAND.
 FAKE_CUDATRACE = f"""#!{sys.executable}
 import os, shutil, subprocess, sys
 at = sys.argv.index("--")

@@ -1,5 +1,5 @@
-"""Tests that a program's trace agrees with what ioctl_truth counted in the same run. The devices are simulated: their files are ordinary
-files, which reject every request."""
+"""Tests that a program's trace agrees with ioctl_truth's counts from the same run. The devices are simulated by links to other devices,
+which reject every request."""
 import os
 import sys
 
@@ -32,7 +32,8 @@ with Session() as s:
     equal(s.value("SELECT count(DISTINCT process_id) FROM totals WHERE layer = 'ioctl'"), 3, "processes with ioctls")
     s.check_identity()
 
-    # ioctl_truth returns the exit status of a program that fails, or reports the signal that killed the program.
+    # If the program fails, ioctl_truth must exit with the program's status. If a signal killed the program, ioctl_truth must exit with 128
+    # plus the signal's number.
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "exit 7", env=env, status=None).returncode, 7, "its status")
     equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "kill -TERM $$", env=env, status=None).returncode, 128 + 15,
           "its status after a signal")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """A PyTorch training loop that does bit-identical work each time it runs on the same machine.
 
-The script prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an untraced one. Batches
-are created by forked DataLoader workers and a pinning thread. A tracer must therefore handle children that have inherited its state, and a
-second thread that makes CUDA calls. With --graph, the script captures a CUDA graph and replays it. With --compile, the script compiles the
-model with torch.compile, so that Triton loads its own modules. With --ranges, each step and each of its phases is an NVTX range. Under
-`cudatrace run`, the `ranges` and `calls` views must then contain 4 ranges per step. The forward range must be inside its step's range, and
-the launches inside the forward range.
+The script prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an untraced one. Forked
+DataLoader workers create the batches, and a separate thread pins their memory. Therefore, a tracer must handle children that have inherited
+its state, and a second thread that makes CUDA calls. With --graph, the script captures a CUDA graph and replays it. With --compile, the
+script compiles the model with torch.compile, so that Triton loads its own modules. With --ranges, each step and each of its phases is an
+NVTX range. Under `cudatrace run`, the `ranges` and `calls` views must then contain 4 ranges for each step. The forward range must be inside
+the step's range, and launches must be inside the forward range.
 """
 
 import argparse
@@ -26,7 +26,7 @@ REPLAYS = 50
 
 
 class Batches(torch.utils.data.Dataset):
-    """Batch i depends only on i, and not on the worker that creates the batch."""
+    """A data set whose batch number i depends only on i, and not on the worker that creates the batch."""
 
     def __init__(self, count):
         self.count = count
@@ -42,7 +42,7 @@ class Batches(torch.utils.data.Dataset):
 
 
 class Net(nn.Module):
-    """A network without max pooling or interpolation, so that all layers have deterministic kernels for the backward pass."""
+    """A network without max pooling or interpolation, because these layers have no deterministic kernels for the backward pass."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ class Net(nn.Module):
 def digest(tensors):
     total = hashlib.sha256()
     for tensor in tensors:
-        # Convert to a list, because PyTorch may be installed without NumPy.
+        # Convert the tensor to a list rather than to an array, because PyTorch may be installed without NumPy.
         total.update(bytes(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).tolist()))
     return total.hexdigest()
 
@@ -107,10 +107,10 @@ def replay_graph(device):
         inner = values
         for _ in range(5):
             inner = torch.tanh(inner @ weight) + 0.25
-        # Unlike copy_(), mul() writes with a kernel, so the graph contains only kernels.
+        # Use mul(), because it runs a kernel, whereas copy_() would make a copy. The graph must contain only kernels.
         torch.mul(inner, 0.5, out=values)
 
-    # cuBLAS creates its handle and workspace here, outside the capture.
+    # Run some steps before the capture, so that cuBLAS creates its handle and workspace outside the capture.
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
