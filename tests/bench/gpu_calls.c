@@ -7,8 +7,8 @@
  * Short calls are timed in batches, and each batch yields a figure in nanoseconds per call. Launches are
  * timed one by one, with one read of the counter between consecutive launches. After each batch, the stream
  * is synchronised outside the timed part. If past=OFFSET gives the offset of cuLaunchKernel from the base of
- * libcuda.so.1, the program makes a third measurement. For it, batches of ordinary calls, which may pass
- * through a tracer's wrapper, alternate with batches that call the driver's own function directly.
+ * libcuda.so.1, the program makes a third measurement. In this measurement, batches of ordinary calls, which
+ * may pass through a tracer's wrapper, alternate with batches that call the driver's own function directly.
  *
  * The thread binds itself to the processor only after the set-up, so that threads which the driver or a
  * tracer has started by then are not bound as well. With pause=ask, the program now and then prints "pause"

@@ -15,7 +15,7 @@ SHORT_CALLS, LAUNCH = gpu_variants.FUNCTIONS[:2], "cuLaunchKernel"
 TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunchKernel_p50_over_untraced": ("<=", 1.015),
            "cudatrace_after_gpu_cuLaunchKernel_p50_over_untraced": ("<=", 1.015),
            "cudatrace_gpu_cuLaunchKernel_p50_over_cupti_kernels": ("<=", 1.03)}
-# Every variant is compared with the untraced one. These variants are also compared with others.
+# Every variant is compared with the untraced one. The variants below are also compared with the given others.
 OTHERS = {"cudatrace_gpu": ("cupti_kernels",), "cudatrace_after_gpu": ("cudatrace",)}
 
 

@@ -164,7 +164,7 @@ static double measure_path(size_t p)
                          : "D"(memory)                                                                       \
                          : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");                   \
     }
-/* Work whose results nothing uses: four independent chains of additions, and stores to cached lines. */
+/* Work whose results are never used: four independent chains of additions, and stores to cached lines. */
 #define ADDS(fours)                                                                                          \
     "\t.rept " #fours "\n\taddq $1, %%r8\n\taddq $1, %%r9\n\taddq $1, %%r10\n\taddq $1, %%r11\n\t.endr\n"
 #define STORES(fours)                                                                                        \
@@ -193,13 +193,14 @@ LOOP(rdtsc_stores_32, READ STORES(8))
  * pop. */
 LOOP(forward, "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rax\n")
 LOOP(forward_narrow, "\tmovq %%rax, (%%rdi)\n\tmovl (%%rdi), %%eax\n")
-/* Skip the red zone, which the compiler may be using, because it does not know about the push. */
+/* Skip the red zone, because the compiler may be using it and does not know about the push. */
 LOOP(forward_push_pop, "\tleaq -128(%%rsp), %%rsp\n\tpushq %%rax\n\tpopq %%rax\n\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_forward, READ "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rcx\n\tmovq %%rcx, 8(%%rdi)\n")
 LOOP(call_return, "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_call_return,
      READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
-/* Publish with a plain store, as the hook does, with an exchange, and with a store and a barrier. */
+/* Publish in three ways: with a plain store, as the hook does, with an exchange, or with a store and a
+ * barrier. */
 LOOP(publish_store, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n")
 LOOP(publish_xchg, "\tmovq %%r8, (%%rdi)\n\txchgq %%r9, 64(%%rdi)\n")
 LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")

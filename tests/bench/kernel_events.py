@@ -1,6 +1,6 @@
-"""Measures the time that `cudatrace probe --kernel` adds to work that causes no event in a call. The probe records a hooked program, but
-not a bare one. Before and during the probe, both programs run rounds of page faults and thread switches outside of calls, rounds of driver
-calls, and rounds of other system calls."""
+"""Measures the time that `cudatrace probe --kernel` adds to work that it does not record. The probe records a hooked program, but not a
+bare one. Before and during the probe, both programs run rounds of page faults and thread switches outside of calls, rounds of driver calls,
+and rounds of other system calls."""
 from functools import partial
 
 from cudatrace_test import BUILD, check

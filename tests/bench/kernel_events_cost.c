@@ -1,8 +1,8 @@
-/* Measures the time that a probe adds to work that it records no kernel events for: page faults and thread
- * switches outside of calls, driver calls, and other system calls. Makes a driver call, so that a hook has a
- * segment, and prints `ready`. Each line read from standard input names a kind of work. The program runs a
- * round of it, and prints the nanoseconds per operation in the round's median batch. Programs with and
- * without the hook take turns. */
+/* Measures the time that a probe with kernel events adds to work that it does not record. This work consists
+ * of page faults and thread switches outside of calls, driver calls, and other system calls. Makes a driver
+ * call, so that a hook has a segment, and prints `ready`. Each line read from standard input names a kind of
+ * work. The program runs a round of it, and prints the nanoseconds per operation in the round's median batch.
+ * Programs with and without the hook take turns. */
 #include "batches.h"
 #include "clock.h"
 #include "null_driver.h"

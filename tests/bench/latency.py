@@ -31,7 +31,7 @@ def watch(path, programs):
 
 
 def ages_ms(ends, seen):
-    """Returns the age of each call at the first query that could see it."""
+    """Returns the age of each call at the time of the first query that could see it."""
     ages, look = [], 0
     for end in ends:
         while look < len(seen) and seen[look][1] < end:

@@ -12,7 +12,7 @@ from figures import Missing
 from program import PROGRAMS
 
 DEADLINE_S = 60
-# Programs find the daemon that root has started through this folder, regardless of LTTNG_HOME.
+# Through this folder, programs find the daemon that root has started, regardless of LTTNG_HOME.
 ROOTS_FOLDER = pathlib.Path("/run/lttng")
 
 
@@ -40,7 +40,7 @@ class Tracer:
         self.home = session.dir / "lttng"
         self.session = f"cudatrace-bench-{os.getpid()}"
         self.options = ("-l", self.tracepoints)
-        # Make programs wait for the daemon at startup, so that no program makes calls before the daemon has enabled its events.
+        # Make programs wait for the daemon at startup, so that no program makes calls before the daemon has enabled the program's events.
         self.env = {"LTTNG_HOME": self.home, "LTTNG_UST_REGISTER_TIMEOUT": DEADLINE_S * 1000}
         self.undo = contextlib.ExitStack()
 

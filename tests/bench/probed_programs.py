@@ -49,7 +49,7 @@ def rounds_of(programs, works):
 
 def added_by(programs, works, probes, times):
     """Starts and ends each probe `times` times. Returns {(probe, program, work): [the time that the probe added]}, comparing a round during
-    each probe with a round just before it. `probes` contains a function for each probe that starts the probe."""
+    each probe with a round just before it. `probes` contains, for each probe, a function that starts the probe."""
     added = collections.defaultdict(list)
     for _ in range(times):
         for name, start in probes.items():

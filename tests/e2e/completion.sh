@@ -92,8 +92,8 @@ same 'cudatraced -' "$(options_of "$(cudatraced --help)")" "$(offered cudatraced
 
 # ---- the texts for other shells ----
 
-# In the help, the description of --sample is on the same line as the option, and the description of --gpu-samples, which is a longer name,
-# is on the next line.
+# In the help, the description of --sample is on the same line as the option, and the description of --gpu-samples, whose name is longer, is
+# on the next line.
 for option in --sample --gpu-samples; do
     text=$(_cudatrace_offers cudatrace run "$option" | sed -n "s/^$option\t//p")
     [[ $text ]] || fail "cudatrace run: $option is offered without a text"

@@ -112,8 +112,8 @@ def without_work():
 
 
 def default_streams():
-    """Calls name the default stream of every context 0 or 1, so such a call may belong to any context. Checks that it is pending until its
-    own work has been returned, even if later work of a context has been returned."""
+    """Calls identify the default streams of every context by the numbers 0 and 1, so such a call may belong to any context. Checks that it
+    is pending until its own work has been returned, even if later work of a context has been returned."""
     with Session() as s:
         import_calls(s, s.db, [(7, 7, "cuLaunchKernel", at, at + 2, 0, {"kernel": "a", "grid_x": at, "stream": at // 10 % 2}) for at in range(10, 70, 10)])
         add_work(s.db, [(7, "kernel", "a", 0, 7, at, at + 5, None, at + 2) for at in (10, 40, 50)])
@@ -151,7 +151,7 @@ def two_files():
 
 
 def begun():
-    """Checks since when work is pending: since its call began, or since the end of its stream's last returned work. If no daemon writes the
+    """Checks when work became pending: when its call began, or when the last returned work of its stream ended. If no daemon writes the
     trace, `top` takes the trace's last time for the current time."""
     with Session() as s:
         launches = [(7, 7, "cuLaunchKernel", at, at + 2, 0, {"kernel": "a", "grid_x": 1}) for at in (10, 20, 30)]

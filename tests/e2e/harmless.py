@@ -22,7 +22,7 @@ with Session() as s:
         s.stop_daemon()
         return plain.stdout
 
-    # Run a program that does not load the driver, but a library that exports a function of the same name.
+    # Run a program that does not load the driver, but loads a library that exports a function with the name of a driver function.
     mock = s.dir / "mock"
     mock.mkdir()
     (mock / "mock.c").write_text("int cuInit(unsigned f) { return f == 7 ? 77 : 1; }\n")

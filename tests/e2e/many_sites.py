@@ -1,5 +1,6 @@
-"""Tests a trace with a very large number of sites, such as a program accumulates by constantly starting short-lived threads. The commands
-that read calls must stay within a memory limit, and agree with the views. In the long tier, there are more than 4,194,304 sites."""
+"""Tests a trace with a very large number of sites (combinations of thread, function, depth and status). A program that constantly starts
+short-lived threads can accumulate that many. The commands that read calls must stay within a memory limit, and agree with the views. In the
+long tier, there are more than 4,194,304 sites."""
 import base64
 import collections
 import csv

@@ -1,6 +1,6 @@
 """Tests cudatraced --max-db. The trace continues in numbered files, which are read as one trace, and does not exceed its limit. When the
 trace continues in the next file, no call may be lost or counted twice, even if the daemon is killed just then. If a reader never finishes,
-only the log of the file that it reads remains."""
+only the write-ahead log of the file that it is reading remains."""
 import contextlib
 import os
 import re
@@ -21,7 +21,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     for _ in range(KILLS):
         busy = [workload(s, CALLS), workload(s, CALLS)]
         pids = ",".join(str(program.pid) for program in busy)
-        # Kill each daemon only after it has found the programs, so that it has read a part of their calls.
+        # Kill each daemon only after it has found the programs, so that it has read some of their calls.
         s.flush_until("the busy programs", lambda: value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") == len(busy))
         before = files(s)
         while files(s) == before:

@@ -29,7 +29,8 @@ ALICE, BOB = 12001, 12002
 
 
 class Place:
-    """A folder of one user for the output, with the trace to export, a longer trace whose export takes some time, and the tool."""
+    """A folder that belongs to one user, where the tool writes its output. `db` is the trace to export, and `long_db` is a longer trace,
+    whose export takes some time."""
 
     long_db = None
 

@@ -115,7 +115,8 @@ def signals(number, count, handler="signal.SIG_IGN"):
 
 
 def machine(s):
-    """Checks that a tracepoint with `in machine` is recorded in any thread, including threads of untraced processes and of the kernel."""
+    """Checks that a tracepoint whose hook contains `in machine` is recorded in any thread, including threads of untraced processes and of
+    the kernel."""
     if not can("tracefs", "hooks on tracepoints"):
         return
     low, high, limited = (signal.SIGRTMIN + number for number in (20, 21, 22))

@@ -289,7 +289,7 @@ def check_dormant():
             act(s, what)
         wait_inside(lambda: None)
         equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files without a daemon")
-        # Replace the daemon while ranges are open. Neither daemon records the end of these ranges, just as for open calls.
+        # Replace the daemon while ranges are open. As with open calls, neither daemon records the end of these ranges.
         s.start_daemon()
 
         def change_daemon():

@@ -101,8 +101,8 @@ with Session() as s:
         close(thread["ms_in_driver"], s.value("SELECT sum(duration_ns) FROM calls WHERE pid = ? AND layer = 'driver'", pid) / 1e6,
               0.001, "a thread's time")
 
-    # The straggler makes pauses, which limit its rate. Do not check that it is the slowest, because another process may be even slower on a
-    # busy machine.
+    # The straggler pauses between launches, which limits its rate. Do not check that it is the slowest, because another process may be even
+    # slower on a busy machine.
     for row in found["launches"]:
         rate, = s.rows("SELECT count(*) * 1e9 / (max(call_id) - min(start_ns)) FROM launches JOIN processes USING (process_id) WHERE pid = ?",
                        row["pid"])[0]

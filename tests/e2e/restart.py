@@ -19,8 +19,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon()
         s.flush()
         s.check_identity(lost=0)
-    # After the daemon was stopped normally, the program that is held continues untraced. A new daemon that uses the same file records the
-    # program's later calls.
+    # Stop the daemon normally. A program that is still running continues untraced until a new daemon, which uses the same file, records its
+    # later calls.
     s.stop_daemon()
     s.run(WORKLOADS / "calls", "--calls", 10)
     s.start_daemon()

@@ -16,8 +16,8 @@ def calls_of(s, pid, layer):
 
 
 with Session() as s:
-    # Without a daemon, three programs must print the same with and without the hook: a program linked to the runtime, a program that uses
-    # dlsym(), and a program without the runtime.
+    # Without a daemon, programs must print the same output with and without the hook. The first program is linked to the runtime, the
+    # second uses dlsym(), and the third does not use the runtime.
     ways = {"linked": ["runtime_calls", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
             "none": ["runtime_unlinked", "none"]}
     untraced = {way: s.run(WORKLOADS / program, *arguments, preload=False).stdout

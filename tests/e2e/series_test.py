@@ -36,7 +36,7 @@ def check_series(s, db=None):
         (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
         WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""
     equal(sql(s, wrong, db), [], "sums that disagree with the rows of all files")
-    # Count all calls only once, because this takes half a second if there are many files.
+    # Count all calls only once, because counting them takes half a second if there are many files.
     rows, different = sql(s, "SELECT count(*), count(DISTINCT call_id) FROM calls", db)[0]
     equal(rows - different, 0, "rows that calls has twice")
     equal(value(s, "SELECT sum(stored - expired) FROM totals", db), rows, "rows of all sums")

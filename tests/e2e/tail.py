@@ -1,6 +1,6 @@
 """Tests that `cudatrace tail` prints each call of the trace once, while the program runs. Also tests filters, further files of the trace,
-skipped calls and colours. `tail` ends because of a signal, a closed pipe, a full disk, or the daemon's exit. The script also tests
-`cudatrace run --print`, which prints the calls of the command that it runs."""
+skipped calls and colours. In some tests, `tail` ends because of a signal, a closed pipe, a full disk, or the daemon's exit. The script also
+tests `cudatrace run --print`, which prints the calls of the command that it runs."""
 import calendar
 import collections
 import fcntl
@@ -256,7 +256,7 @@ with Session() as s:
         for _ in range(400):
             if "not_shown" not in (lines or [{}])[-1]:  # this may be the last line
                 lines.append(json.loads(tail.line()))
-    # Although the daemon has stopped, `tail` waits for the reader in order to print the last number of calls not shown.
+    # Although the daemon has stopped, `tail` waits for the reader, so that it can finally print how many calls were not shown.
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.stop_daemon()
     wait_for("the end of the trace", lambda: has_closed(tail.child, s.db))

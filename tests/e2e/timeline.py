@@ -74,7 +74,7 @@ with Session() as s:
         equal(set(columns(rows[hung.pid], start_ns, to_ns)), {"W"} if columns(rows[hung.pid], start_ns, to_ns) else set(), rows[hung.pid])
         equal(rows[hung.pid][-1].upper(), "W", "the end of the hung process")
 
-    # Draw a window of the trace, and then a call together with what happened around it.
+    # Draw a window of the trace, and then the time around a given call.
     window = begun["retrieval"], begun["end"]
     letters = rows_of(timeline(s, "--from", f"@{window[0]}", "--to", f"@{window[1]}", "--pid", child.pid).stdout)
     equal(set(letters), {child.pid}, "--pid")

@@ -1,5 +1,5 @@
-"""Tests that the output of `cudatrace top` always agrees with the trace and the programs: with hung calls, lost calls and held memory, and
-if there is no daemon, or the daemon is stopped or killed. Also tests the interactive screen in a tmux terminal."""
+"""Tests that the output of `cudatrace top` always agrees with the trace and the programs. The cases include hung calls, lost calls and held
+memory, and a daemon that is missing, stopped or killed. Also tests the interactive screen in a tmux terminal."""
 import json
 import lzma
 import os

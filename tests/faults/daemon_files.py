@@ -7,8 +7,8 @@ from series_test import check_series, check_truth, files, value, workload
 
 needs(shm_mib=256)  # room for all calls that are made while no daemon runs
 
-# The test points that a daemon reaches when it is ordered to continue in another file. The daemon dies when it reaches a point for the
-# given time. The number is 2 for points that the daemon also reaches at startup, when it opens the existing file.
+# The test points that a daemon reaches when it is ordered to continue in another file. Each point has a number n: the daemon dies the nth
+# time it reaches the point. The number is 2 for points that the daemon also reaches at startup, when it opens the existing file.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
             "store.went_on": 1, "database.plain": 1}
 REMOVING = "database.removing"

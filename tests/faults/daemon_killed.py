@@ -37,8 +37,8 @@ def die(s, name, nth, *options):
 
 
 def under_load(s, wanted, *options):
-    """Starts a daemon for each (test point, n) in `wanted`, which dies when it reaches the point for the nth time. Programs keep running
-    across the deaths of the daemons."""
+    """Starts a daemon for each (test point, n) in `wanted`. Each daemon dies the nth time it reaches its test point. Programs keep running
+    when a daemon dies."""
     s.start_daemon(*options)
     # The first daemon finds these programs before it dies, so each of their calls must be stored or counted.
     for number, (command, _) in enumerate(PROGRAMS):

@@ -1,6 +1,6 @@
-"""Kills daemons of one database at random times, while programs keep running across the daemons' deaths. A daemon dies when it reaches a
-test point for the nth time, where either all points or only a certain point are counted. The point and n are random. The seed is printed,
-and CUDATRACE_SEED sets it."""
+"""Kills one daemon of a database after another at random times, while programs keep running. Some daemons die the nth time they reach any
+test point, and others the nth time they reach a certain test point. The point and n are random. The seed is printed, and CUDATRACE_SEED
+sets it."""
 import random
 
 from daemon_test import Deadly
@@ -12,7 +12,7 @@ POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch
 
 def lives(s, count, calls, *options):
     """Starts `count` daemons that live for random lengths of time. About half of the daemons die after a random number of test points, with
-    every order of magnitude equally likely. They would mostly die at the points that a daemon reaches once per row. Therefore, the other
+    every order of magnitude equally likely. Most of these daemons die at a point that a daemon reaches once per row. Therefore, the other
     daemons die at a random point, with all points equally likely."""
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)

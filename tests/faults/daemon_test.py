@@ -92,8 +92,8 @@ class Deadly(fault_test.cudatrace_test.Session):
     # ---- the daemon ----
 
     def start_armed(self, point, nth=1, *options, action="kill"):
-        """Starts a daemon that kills or stops itself when it reaches the test point for the nth time. Returns False if the daemon died
-        before it served the session."""
+        """Starts a daemon that kills or stops itself the nth time it reaches the test point. Returns False if the daemon died before it
+        served the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
@@ -173,9 +173,9 @@ class Deadly(fault_test.cudatrace_test.Session):
         # With --keep, the row of an allocation that has not been freed is kept even after its call has expired.
         equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
               "rows that name others that are not there")
-        # The calls of a thread do not overlap, so a row that was stored twice would overlap with another row. Allow for a small overlap:
-        # each daemon converts the hook's times by its own line through the clock's anchors, and the lines of two daemons may differ by a
-        # microsecond.
+        # The calls of a thread do not overlap, so a row that was stored twice would overlap with another row. Allow for a small overlap.
+        # Each daemon converts the hook's times with its own straight line through the clock's anchors, so the results of two daemons may
+        # differ by a microsecond.
         equal(self.rows("SELECT * FROM (SELECT process_id, tid, function.name, end_ns - duration_ns AS start_ns, end_ns, lag(end_ns) OVER "
                         "(PARTITION BY process_id, tid ORDER BY end_ns) AS before FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
                         "JOIN function USING (function_id) WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],

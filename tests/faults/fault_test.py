@@ -68,7 +68,7 @@ def points(binary):
 
 
 def at_point(name, nth=1, action="kill"):
-    """Returns an environment that makes a process kill, stop or delay itself when it reaches the test point for the nth time."""
+    """Returns an environment that makes a process kill, stop or delay itself the nth time it reaches the test point."""
     return {"CUDATRACE_TEST_POINT": f"{name}:{nth}:{action}"}
 
 

@@ -1,6 +1,6 @@
-/* Simulates a failing disk by a layer over SQLite's VFS. The layer becomes the default VFS in every process
- * that has the variable CUDATRACE_DISK, which names a file that contains a struct disk. A test also maps this
- * file (disk_test.py), in order to switch faults on and off while the process is running.
+/* Simulates a failing disk with a layer on top of SQLite's VFS. The layer becomes the default VFS in every
+ * process that has the variable CUDATRACE_DISK, which names a file that contains a struct disk. A test also
+ * maps this file (disk_test.py), in order to switch faults on and off while the process is running.
  *
  * The layer can also simulate a power cut by killing the process at the Nth operation that changes a file. Of
  * the data written since a file's last sync, only random pages survive, and some of these only in part.
@@ -192,7 +192,7 @@ static uint64_t random_next(void)
 }
 
 /* Returns true at random, on average once in `one_in` calls. If all or none of the data survives, always
- * returns the same. */
+ * returns the same value. */
 static bool survives(uint64_t one_in)
 {
     const uint64_t survival = atomic_load(&disk->survival);

@@ -214,8 +214,8 @@ def test_names(s):
 
 
 def test_lease(s):
-    """Tests a segment with a lease. By a lease on a file, a process can delay other processes that open the file for almost a minute.
-    Therefore, the daemon must not wait, but read the segment later."""
+    """Tests a segment with a lease. A process that holds a lease on a file can block other processes that open the file for almost a
+    minute. Therefore, the daemon must not wait, but read the segment later."""
     with promise("lease"):
         signal.signal(signal.SIGIO, signal.SIG_IGN)
         elsewhere = Segment(s, pid=NO_PID + 3, calls=3, path=f"/dev/shm/cudatrace-leased.{os.getpid()}")

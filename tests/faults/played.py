@@ -18,7 +18,7 @@ def now():
 
 
 class Probe:
-    """A played probe, which writes a segment for the given process."""
+    """A simulated probe (played_probe.c), which writes a segment for the given process."""
 
     def __init__(self, s, pid, exec_ns, *maker):
         start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

@@ -309,7 +309,7 @@ def leaving(s, rows, others):
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
-        # Wait until the threads of all programs have made calls, because a thread without a lane cannot leave its lane.
+        # Wait until the threads of all programs have made calls, because a thread that has not been given a lane cannot give it back.
         s.flush_until("calls of all", lambda: pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls WHERE tid <> pid")})
         s.stop_daemon()
         victim.wait()

@@ -52,7 +52,7 @@ with Session() as s:
         rows = s.rows("SELECT sum(stored), sum(lost), count(*) > 0 FROM totals JOIN processes USING (process_id) WHERE uid = ? AND "
                       "totals.name = 'cuCtxGetCurrent'", ALICE)
         equal(rows, [(CALLS, 0, 1)], "her calls: stored and lost")
-    # Only Bob and root may be notified that rows of Bob's are refused.
+    # Only Bob and root may be notified that some of Bob's rows are refused.
     with promise("every_table"):
         check("threads wait" in said(u, BOB, "doctor"), said(u, BOB, "doctor"))
         check("waiting_" not in said(u, ALICE, "status", 0), "what her status says")

@@ -32,7 +32,8 @@ def check_kernels(report, database, truth):
 
 
 def check_transfers(report, database, truth):
-    """Compares copies and sets, unless graphs made some of them: of these, Truth contains only the total number."""
+    """Compares copies and sets, unless graphs made some of them, because Truth contains only the total number of copies and sets made by
+    graphs."""
     if truth.graph_copies or truth.graph_sets:
         report.note(f"graphs made {truth.graph_copies} copies and {truth.graph_sets} sets: copies and sets are not compared")
         return

@@ -39,7 +39,7 @@ def request_of(file, request):
 
 
 def function_of(name, names):
-    """Returns the request (space, number) that a function's name in the trace means. The number is None if the name does not determine
+    """Returns the request (space, number) that a function's name in the trace refers to. The number is None if the name does not determine
     it."""
     if name in names:
         return names[name]

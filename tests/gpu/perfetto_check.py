@@ -213,8 +213,7 @@ def check_work(report, trace, slices):
 
 
 def check_arrows(report, slices, arrows, to_work):
-    """Checks that one arrow leads to each piece of work from its call, and one to each driver call that a runtime call made from the
-    runtime call."""
+    """Checks that an arrow leads from each call to each piece of its work, and from each runtime call to each driver call that it made."""
     same(report, "arrows to work", [(out.has.get("call_id"), *key_of_work(into)) for out, into in arrows if into.is_work], to_work)
     made = []
     for s in slices.values():
