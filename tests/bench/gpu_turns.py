@@ -1,9 +1,9 @@
 """Measures the time that tracing adds to a call in a small PyTorch training run, compared with two reads of the processor's counter.
-Several training runs are concurrent. Each consists of an untraced and a hooked process. The hooked process handles its calls differently
-from one block of ten steps to the next: it only passes them on, or times them by two reads, or records them for a daemon with default
-settings (turns.c). Even two equal processes differ by 50 ns per call or more, which taking turns within one process avoids. Only the cost
-of entering the hook, which all three ways share, is measured by comparing two processes. Several sets of processes show the spread of that
-cost. The first block after a block of the other process has cold caches, and is therefore not counted."""
+Several training runs are concurrent. Each consists of an untraced and a hooked process. The hooked process handles its calls in three ways,
+and switches between them after each block of ten steps (turns.c). It only passes the calls on, or times them with two reads of the counter,
+or records them for a daemon with default settings. The ways take turns within one process, because even two equal processes differ by 50 ns
+per call or more. Only the cost of entering the hook, which all three ways share, is measured by comparing two processes. Several sets of
+processes show the spread of that cost. The first block after a block of the other process has cold caches, and is therefore not counted."""
 import contextlib
 import mmap
 import random

@@ -1,7 +1,7 @@
-/* Measures the cost of a call made in several ways, one of them through the hook. Each round measures every
- * way once, and each round starts with a different way. Prints `way round value` in nanoseconds (`way.p99
- * round value` if a way has several figures). At the end, prints `each 0 N`, the number of calls made each
- * way, and `traced 0 N`, the number of calls through the hook.
+/* Measures the cost of a call made in several ways, including through the hook. Each round measures every way
+ * once, and each round starts with a different way. Prints `way round value` in nanoseconds (`way.p99 round
+ * value` if a way has several figures). At the end, prints `each 0 N`, the number of calls made each way, and
+ * `traced 0 N`, the number of calls through the hook.
  *
  * Before each round, the program prints `round` and waits for a line, so that its parent can flush the
  * daemon. */

@@ -61,7 +61,7 @@ with Session() as s:
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
         # The program launches 3,072 kernels of 0.1 ms each. The queue has room for only 1,024, so two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
-        # Two threads take turns filling a queue, as for a forward and a backward pass. At any time, one of the threads is in the driver.
+        # Two threads take turns filling a queue, as for a forward and a backward pass. At any time, exactly one thread is in the driver.
         "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
         # The program waits only after its last launch, and keeps running for a while.

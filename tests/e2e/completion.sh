@@ -20,8 +20,8 @@ trap cleanup EXIT
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"
-# The test runs every command with every option, and `gc --force` removes the files of all sessions that it finds, so use a folder that
-# contains no sessions of other tests.
+# Use a folder that contains no sessions of other tests. The test runs every command with every option, and `gc --force` removes the files
+# of all sessions that it finds.
 mkdir shm
 export CUDATRACE_SHM_DIR=$dir/shm
 

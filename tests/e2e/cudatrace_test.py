@@ -108,8 +108,8 @@ def wait_for(what, condition):
 
 
 def in_turns(*cases):
-    """Runs the test cases, which are generators, in turn, each up to its next yield. A case yields before it waits for one of its daemon's
-    timers, so that the timers of all cases run at the same time. If one case fails, the other cases are not continued."""
+    """Runs the test cases, which are generators, in turn, each up to its next yield. A case yields before it waits for a timer of its
+    daemon, so that the timers of all cases run at the same time. If one case fails, the other cases are not continued."""
     with contextlib.ExitStack() as stack:
         for case in cases:
             stack.callback(case.close)

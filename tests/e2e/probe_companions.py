@@ -118,8 +118,8 @@ def libc_of(pid):
 
 
 def hooks(s):
-    """Checks that tracepoints and calls to functions with a hook are below the driver calls recorded by the hook, and that kernel events
-    are below the calls to functions with a hook."""
+    """Checks that tracepoints and calls to functions with a hook are below the driver calls recorded by the hook. Kernel events must be
+    below the calls to functions with a hook."""
     p = Traced(s, "--nest", 2)
     library = libc_of(p.pid)
     table = s.dir / "hooks"
@@ -146,7 +146,7 @@ def hooks(s):
 
 
 def hooks_on_all(s):
-    """Checks that a probe of all processes also accompanies the hook if it has a table of hooks, but no --kernel, and that it records no
+    """Checks that a probe of all processes also accompanies the hook if it has a table of hooks, but no --kernel. The probe must record no
     driver call a second time."""
     own = shutil.copy(libc_of("self"), s.driver_file.parent)  # no other process has the breakpoint
     p = Traced(s)

@@ -45,8 +45,8 @@ def values(s):
 
 
 def depths(s):
-    """Checks the depth and order of calls if a function with a hook is called inside a driver call, and if a driver call is made inside a
-    function with a hook. A call left by longjmp() is not recorded."""
+    """Checks the depth and order of calls if a function with a hook is called inside a driver call, and vice versa. A call left by
+    longjmp() is not recorded."""
     hooks = Hooks(s, f"{PUT} put", f"uprobe:{LIBRARY}:hookable_around around")
     pid = hooks.run("--times", 1)
     hooks.probe.end()

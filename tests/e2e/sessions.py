@@ -105,7 +105,7 @@ with place() as here:
         equal(len(here.sessions()), 1, "sessions")
         hung.release()
     equal(here.processes("one.db"), 1 + len(ways), "processes of all runs")
-    # Start ten runs with the same database at once. Only one of them starts a daemon.
+    # Start ten runs with the same database at once. Exactly one run starts a daemon.
     runs = [here.run("--db", "race.db", stdout=subprocess.DEVNULL) for _ in range(10)]
     for child in runs:
         here.finish(child)

@@ -200,8 +200,8 @@ class Deadly(fault_test.cudatrace_test.Session):
             equal(self.value("SELECT count(*) FROM launches WHERE kernel IS NULL"), 0, "launches without a name")
 
     def check_losses(self):
-        """Checks that calls were lost only for expected reasons, such as a full ring, and that each loss has a duration and plausible times
-        of the first and the last lost call."""
+        """Checks that calls were lost only for expected reasons, such as a full ring. Each loss must have a duration and plausible times of
+        the first and the last lost call."""
         self.check_causes("full", "pressure", "signal", "absent")
         equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
         equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "

@@ -145,8 +145,8 @@ def test_views(s):
 
 
 def test_times(s):
-    """Publishes impossible times. Work that seems to end in the future must be stored as if it had just ended, and work that seems to begin
-    before time 0 as if it began at time 0."""
+    """Publishes impossible times. Work that seems to end in the future must be stored as if it had just ended. Work that seems to begin
+    before time 0 must be stored as if it began at time 0."""
     s.start_daemon()
     program = Program(s)
     program.work(Work(KERNEL, 2**62 - 1000, 2**62, queued=2**64 - 1))

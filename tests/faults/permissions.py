@@ -100,8 +100,8 @@ def taken_successor(u, owner, folder, home, makers):
 
 
 def follow_own_link(u, owner, folder, home):
-    """Checks that the daemon follows a symbolic link that belongs to the owner, but refuses a file with a second hard link, because another
-    user could later read the file by the second name."""
+    """Checks that the daemon follows a symbolic link that belongs to the owner. It must refuse a file with a second hard link, because
+    another user could later read the file by the second name."""
     s = u.s
     real = home / "real.db"
     os.symlink(real, folder / "own.db")

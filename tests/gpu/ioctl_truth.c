@@ -11,7 +11,7 @@
  *   end
  *
  * The program exits with the command's status. There are two methods of counting. If no option selects a
- * method, the program uses the first one that is permitted:
+ * method, the program uses the first permitted method:
  *
  * perf reads the raw_syscalls:sys_enter tracepoint. This method hardly slows the command down, and the kernel
  * itself records the ioctls. perf shows only the descriptor of the file that an ioctl is made on. It needs
