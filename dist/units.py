@@ -1,4 +1,4 @@
-"""Checks that systemd accepts every line of the units and rates their exposure no higher than EXPOSURE."""
+"""Checks that systemd accepts every line of the units, and that `systemd-analyze security` rates their exposure no higher than EXPOSURE."""
 import pathlib
 import subprocess
 import sys
