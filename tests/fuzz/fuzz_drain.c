@@ -1,11 +1,13 @@
-/* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script of
- * batches and of a producer's writes, valid or invalid. A script can schedule writes for a batch's test
- * points (proto/test_point.h), which are between the check of a word and its use. The real collector stores
- * the segment in a real database. After each batch, sums and rows must agree, no number may be negative, and
- * every text must be valid. All rows of a second process, which is honest, must be present and unchanged.
+/* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script, which
+ * lists batches and a producer's writes. The writes may be valid or invalid. A script can also schedule
+ * writes for a batch's test points (proto/test_point.h), where the collector has checked a word but has not
+ * used it yet. The real collector stores the segment in a real database. After each batch, the sums in the
+ * database must match its rows, no number may be negative, and every string must be valid. A second process
+ * writes only valid records, and all of its rows must be present and unchanged.
  *
- * A step is a byte with the step's number, followed by the fields of `struct step`, little-endian. The last
- * field is the number of data bytes that follow. make_corpus.py writes the same format. */
+ * Each step of a script begins with a byte that contains its STEP_… value, followed by the fields of `struct
+ * step`, little-endian. The last field is the number of data bytes that follow. make_corpus.py writes the
+ * same format. */
 #include "../made_segment.h"
 #include "batch.h"
 #include "fuzz_store.h"
@@ -156,7 +158,7 @@ static void write_record(struct producer *producer, const struct step *step, con
     *position += record.slots;
 }
 
-/* Writes a word shared with the collector. A script selects the word by its index. */
+/* Writes to a word that is shared with the collector. The step contains the index of the word. */
 static void poke(struct producer *producer, const struct step *step)
 {
     struct ct_segment *segment = segment_of(producer);

@@ -1,5 +1,6 @@
-/* Fuzzes traces in JSON lines. For any input, the replay must accept the frames made from the input. Frames
- * must describe an event's process, thread and function before the event itself. */
+/* Fuzzes the conversion of JSON lines to a trace's frames. For any input, the replay must accept the
+ * resulting frames. The frames must describe the process, thread and function of each event before the event
+ * itself. */
 #include "dump_file.h"
 #include "known.h"
 #include "test_point.h"

@@ -1,7 +1,7 @@
 /* Fuzzes the replay. If the input's first byte is even, the other bytes are a recording or JSON lines. If the
- * first byte is odd, the other bytes are frames. Each frame is two bytes with the number of 8-byte words,
- * followed by these words. This file adds a correct header and checksums, so that the replay accepts the
- * frames. For any input, the sums and rows of the database must agree, and no number may be negative. */
+ * first byte is odd, the other bytes are frames. Each frame begins with a two-byte count of 8-byte words, and
+ * the words themselves follow. The target adds a correct header and checksums, so that the replay accepts the
+ * frames. For any input, the sums in the database must match its rows, and no number may be negative. */
 #include "batch.h"
 #include "dump.h"
 #include "fuzz_store.h"
@@ -61,7 +61,7 @@ static void store(struct ct_source *source)
     fuzz_store_close(collection.ledger.store);
 }
 
-/* Does nothing at test points. */
+/* The collector's test points have no effect in this target. */
 void ct_test_point(const char *name)
 {
     (void)name;

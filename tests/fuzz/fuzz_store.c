@@ -35,7 +35,8 @@ const char *fuzz_folder(void)
     struct ct_store *store;
     if (folder[0])
         return folder;
-    /* Use $TMPDIR, which tools/fuzz removes, in case a crash prevents clean_up(). */
+    /* Use $TMPDIR, because tools/fuzz removes that folder even if a crash prevents clean_up() from
+     * running. */
     const char *const parent = getenv("TMPDIR");
     snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
              parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);
@@ -76,7 +77,8 @@ struct ct_store *fuzz_store_open(void)
     return store;
 }
 
-/* Closes the reader first, because the last connection must remove the write-ahead log. A reader cannot. */
+/* Closes the reader first, because the last connection to close must remove the write-ahead log, and a
+ * read-only connection cannot remove it. */
 void fuzz_store_close(struct ct_store *store)
 {
     sqlite3_close(reader);

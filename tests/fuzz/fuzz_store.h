@@ -1,5 +1,6 @@
-/* Creates a new database for each input. The target's collector writes to that database. Checks invariants
- * that hold for any input: sums and rows agree, no number is negative, and every text is valid. */
+/* Creates a new database for each input. The target's collector stores its rows in this database. Checks
+ * invariants that hold for any input: sums match the rows, no number is negative, and every string is
+ * valid. */
 #ifndef FUZZ_STORE_H
 #define FUZZ_STORE_H
 
@@ -7,8 +8,8 @@
 
 _Noreturn void fuzz_fail(const char *what, const char *more);
 
-/* Returns the path of the folder for files. The path is shorter than 80 characters. Before exiting, a target
- * must remove its files from the folder. */
+/* Returns the path of the folder for a target's files, which has fewer than 80 characters. Before exiting, a
+ * target must remove its own files from the folder. */
 const char *fuzz_folder(void);
 
 struct ct_store *fuzz_store_open(void);

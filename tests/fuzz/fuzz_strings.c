@@ -1,5 +1,5 @@
-/* Fuzzes how the collector handles strings from a process: cleaning, demangling on a stack as large as the
- * worker's, numbering, and lookup as an ioctl. */
+/* Fuzzes how the collector handles strings from a process. The collector cleans strings, demangles them on a
+ * stack as large as the worker's, assigns numbers to them, and looks them up as the names of ioctls. */
 #include "demangle.h"
 #include "interner.h"
 #include "ioctl_names.h"

@@ -35,7 +35,7 @@ def record(kind, data=b"", function=1, value=0, ticks=1000, flags=0, depth=0, st
     if slots is None:
         is_short = kind == "CALL" and not data and value == flags == 0 and ticks < 2**18
         slots = 1 if is_short else HEAD + (len(data) + SLOT - 1) // SLOT
-    # The length does not fit into the step's byte, so its high bits are stored above the kind.
+    # The number of slots may not fit into one byte, so its high bits are stored above the kind.
     return step("RECORD", lane, KINDS.index(kind) | slots >> 8 << 6, slots & 255, function, status, time, value,
                 (ticks & 2**56 - 1) | depth << 56 | flags << 60, data)
 
@@ -155,7 +155,7 @@ LIES = {  # name: script
        for word in ("since", "since_longer", "level", "upto", "ring_lock")
        for name, position in {"nothing": 0, "within": 10, "behind": 4096, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
-    # If this were not checked, the daemon would read past its copy of the ring.
+    # If the daemon did not check the lengths of these records, it would read past its copy of the ring.
     "record-longer-than-any": CALL + b"".join(
         step("RAW", time=RING_AT + SLOT * (5 + 1023 * n), data=struct.pack("<IiQQQ", head(1, "NAME", 1023), 0, 1000, 0, 7) +
              struct.pack("<II24x", 1, 12700 + 200 * n)) for n in range(3)) + poke("state", 3074 << 1) + BATCH,
@@ -256,7 +256,7 @@ def real_traffic(build):
     return found
 
 
-# Recordings: the events of collector/ledger/dump.h.
+# The types of events in recordings, as defined in collector/ledger/dump.h.
 DUMP = ["PROCESS", "FUNCTION", "THREAD", "NOTE", "CALL", "LANE", "LOSS", "UNSENT", "NOTHING_OPEN", "OPEN", "END", "META", "GPU",
         "GPU_SAMPLE", "GPU_PROCESS"]
 

@@ -1,5 +1,5 @@
-/* Runs a fuzz target on files or on standard input. The program runs the corpus and reproduces crashes.
- * Fuzzers that start a new process for each input run it, too. */
+/* Runs a fuzz target on files or on standard input. The program is used to run the corpus and to reproduce
+ * crashes. Fuzzers that start a new process for each input also use it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static int run(FILE *file, const char *name)
     }
     const size_t size = fread(input, 1, BYTES_MAX, file);
     fclose(file);
-    /* Print the file's name first, so that it is known if the target crashes. */
+    /* Print the file's name first, so that if the target crashes, the output shows which file caused the
+     * crash. */
     printf("%s\n", name);
     fflush(stdout);
     LLVMFuzzerTestOneInput(input, size);
