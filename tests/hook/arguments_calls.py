@@ -15,8 +15,8 @@ STRUCTS = {"L": (8, "uint64_t"), "D": (12, "uint32_t"), "F": (20, "uint32_t"), "
 TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()}
 
 
-# Decoders that may follow a pointer argument even if the call failed, with the argument's number. With most errors, the driver has read the
-# object before it fails (inspected() in hook/decode/decode.h).
+# The decoders that may follow a pointer argument even if the call failed, each with the index of that argument. With most errors, the
+# driver has already read the object that the pointer refers to (inspected() in hook/decode/decode.h).
 INSPECTED = {"copy_2d": 0, "copy_3d": 0, "launch_ex": 0, "array_create": 1}
 
 
@@ -50,7 +50,7 @@ def main():
               for size, word in STRUCTS.values()]
     calls = []
     signatures = re.findall(r'^SIG\((\w+),\s*"([\w>]*)"\)', text, re.M)
-    # Functions that are declared in no header are called without arguments.
+    # Functions that no header declares are called without arguments.
     unknown = re.findall(r"^ \*   (cu\w+)$", text.partition("declared by no header")[2].partition("*/")[0], re.M)
     for seed, (name, signature) in enumerate(signatures + [(name, "") for name in unknown], 1):
         letters, _, returned = signature.partition(">")

@@ -1,13 +1,13 @@
 /* Calls every driver function twice. The first call takes the hook's slow path, and the second call takes the
- * short path. Prints what the entry point in the simulated driver saw: name, result, checksum of all
- * arguments, misaligned. arguments_driver.py compares the output with and without the hook, and between
- * architectures. At the end, calls a function that is in no table, and that saves all registers and stack
- * words that can carry arguments. After each call, checks that the function has preserved the callee-saved
- * registers.
+ * short path. For each call, prints what the entry point in the simulated driver saw: the function's name,
+ * its result, the checksum of all arguments, and whether the stack was misaligned. arguments_driver.py
+ * compares the output with and without the hook, and between architectures. Finally, the program calls a
+ * function that is missing from the hook's tables. That function saves all registers and stack words that can
+ * carry arguments. After each call, the program checks that the callee-saved registers have been preserved.
  *
- * Pointer arguments point into a buffer of zeros. With "wild", pointers are invalid, except those that a
- * decoder may follow after a failure. With "nowhere", all pointers are invalid. With "small", numbers are 1,
- * so that counts are correct.
+ * Pointer arguments point into a buffer of zeros. With the argument "wild", pointers are invalid unless a
+ * decoder may follow them after a failed call. With "nowhere", all pointers are invalid. With "small", all
+ * numbers are 1, so that every count is valid.
  */
 #include "guard.h"
 #include "simcuda_verify.h"
@@ -40,7 +40,8 @@ static void check_preserved(const char *name)
     }
     memset(guard.seen, 0, sizeof(guard.seen));
 }
-/* No program has memory at this address, which is not canonical: its upper bits are not all equal. */
+/* No program has memory at this address, because the address is not canonical: its upper bits are not all
+ * equal. */
 static uint8_t *const nothing = (uint8_t *)UINT64_C(0x6b6b000000000000);
 
 static uint8_t *pointers, *readable;

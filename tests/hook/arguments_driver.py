@@ -1,6 +1,6 @@
 """Calls every function through its stub. The driver must see the same arguments and stack alignment as without the hook, and
-the program must get the same results. The test runs with a dormant hook, and with hooks that record with either the counter or a function
-as the clock. On another architecture, under an emulator, the driver must see the same arguments as on the native one."""
+the program must get the same results. The test runs with a dormant hook, and with recording hooks whose clock is either the counter or a
+function. When an emulator runs programs for another architecture, the driver must see the same arguments as in native programs."""
 import collections
 import sys
 
@@ -14,7 +14,7 @@ VERIFY = {"SIMCUDA_VERIFY": "checksum", "SIMCUDA_COUNTS": ""}
 
 
 def told(session, view, process):
-    """Returns a view's rows about a process's calls, without times and process numbers."""
+    """Returns the view's rows about the process's calls, without the columns that vary between runs."""
     columns = [name for _, name, *_ in session.rows(f"PRAGMA table_info({view})") if name not in VARYING]
     rows = session.rows(f"SELECT {', '.join(columns)} FROM {view} WHERE process_id = ? ORDER BY call_id", process)
     check(rows, view, "tells nothing")
@@ -49,7 +49,7 @@ with Session() as s:
     s.check_identity()
     equal(s.rows("SELECT name, calls FROM totals ORDER BY name"), sorted({(line.split()[0], 2) for line in plain}),
           "calls recorded")
-    # Results are also recorded. The status of each row is the function's return value.
+    # The functions' results are also recorded, because the status of each row is the function's return value.
     statuses = s.rows("SELECT DISTINCT name, status FROM calls ORDER BY name")
     equal([row for row in statuses if row[0] not in nothing], sorted({(name, int(status)) for name, status in results}),
           "statuses recorded")
@@ -62,9 +62,9 @@ with Session() as s:
         for view in VIEWS:
             equal(told(s, view, other), told(s, view, this), f"{view} of the other and of this architecture")
 
-# Test which pointers decoders follow. Decoders must not follow a pointer that a failed call would have written. If the driver may have
-# returned before reading any pointer, decoders must follow no pointer. Decoders must not trust a count that the driver rejected. The
-# program must not crash, and its calls must be recorded.
+# Test which pointers decoders follow. After a failed call, decoders must not follow a pointer to the call's output. If the driver might
+# have returned before reading any pointer, decoders must follow no pointer. Decoders must not trust a count that the driver has rejected.
+# The program must not crash, and its calls must be recorded.
 NOT_INITIALIZED, INVALID_VALUE = 3, 1
 for mode, status in ("wild", INVALID_VALUE), ("nowhere", NOT_INITIALIZED), ("small", 0):
     with Session() as s:

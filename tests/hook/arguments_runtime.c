@@ -1,6 +1,7 @@
 /* Calls every runtime function twice. The first call takes the hook's slow path, and the second call takes
- * the short path. Prints what the entry point in the simulated library saw: name, result, checksum of all
- * arguments, misaligned. arguments_runtime.py compares the output with and without the hook. */
+ * the short path. For each call, prints what the entry point in the simulated library saw: the function's
+ * name, its result, the checksum of all arguments, and whether the stack was misaligned. arguments_runtime.py
+ * compares the output with and without the hook. */
 #include "simcudart_past_call.h"
 
 #include <stdint.h>

@@ -24,7 +24,7 @@ with Session() as s:
     # The compiler translates <<<…>>> into __cudaLaunchKernel(), which is recorded as cudaLaunchKernel.
     wanted = collections.Counter(line.split()[0].lstrip("_") for line in plain)
     equal(recorded, dict(wanted), "calls recorded")
-    # Results are also recorded. The status of each row is the function's return value.
+    # The functions' results are also recorded, because the status of each row is the function's return value.
     nothing = {line.split()[0] for line in plain if line.split()[1] == "0"}
     texts = {"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"}
     equal(s.rows("SELECT DISTINCT status FROM calls WHERE name IN (?, ?, ?)", *texts), [(0,)],

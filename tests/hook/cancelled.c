@@ -1,7 +1,7 @@
 /* Cancels a thread inside a driver call, while the simulated driver blocks. The unwinder passes through the
- * driver, the hook's trampoline and the caller, whose cleanup handler runs. Does this twice, each time with a
- * thread that has already made a call. The first cancelled call is on the hook's slow path, and the second is
- * on the short path. */
+ * driver, the hook's trampoline and the caller, whose cleanup handler runs. The program cancels two threads
+ * in this way, after each has already made a call. The first cancelled call takes the hook's slow path, and
+ * the second takes the short path. */
 #include "cuda_min.h"
 
 #include <pthread.h>

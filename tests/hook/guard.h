@@ -1,12 +1,12 @@
-/* Wraps a call, and checks that the function preserves the callee-saved registers. The instructions are in
- * guard_<cpu>.S. Only one thread may use guard_call(), for one call at a time. */
+/* Wraps a call, and checks that the function preserves the callee-saved registers. The implementation is in
+ * guard_<cpu>.S. Only one thread may use guard_call(), and only for one call at a time. */
 #ifndef GUARD_H
 #define GUARD_H
 
 #include <stdint.h>
 
-/* The callee-saved registers, in the order of guard_<cpu>.S. Of v8-v15, the ABI preserves only the lower 64
- * bits, d8-d15. */
+/* The callee-saved registers, in the order that guard_<cpu>.S uses. The ABI preserves only the lower 64 bits
+ * of v8-v15, which are called d8-d15. */
 #if defined(__x86_64__)
 #define GUARD_NAMES "rbx", "rbp", "r12", "r13", "r14", "r15", "rsp"
 enum { GUARD_REGISTERS = 7, GUARD_STACK_POINTER = 6 };
@@ -32,7 +32,7 @@ extern struct guard guard;
  * returns its result. Callers must cast guard_call to the type of guard.function. */
 void guard_call(void);
 
-/* Calls `name` through guard_call(), with the type of `name`. */
+/* Calls the function `name` through guard_call(), which is cast to the type of that function. */
 #define GUARDED(name) (guard.function = (void *)(uintptr_t)(name), (__typeof__(&(name)))(uintptr_t)guard_call)
 
 #endif

@@ -1,5 +1,6 @@
-/* Defines guard_call() of guard.h. The stack pointer does not change, so that the function finds its stack
- * arguments. Between a call and its target, x16 and x17 may be overwritten. */
+/* Defines guard_call() of guard.h. guard_call() does not change the stack pointer, so that the function finds
+ * its stack arguments. It may use x16 and x17, because the ABI allows these registers to be overwritten
+ * between a call and the called function. */
 
 #define FUNCTION 0
 #define LINK     8

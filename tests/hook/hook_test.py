@@ -14,8 +14,8 @@ EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
 
 
 def run(session, name, *arguments, preload=True, env=None):
-    """Runs tests/hook/NAME and returns its lines. Environment variables are set by options of the emulator, because the emulator itself
-    cannot load a library for another architecture."""
+    """Runs tests/hook/NAME and returns its lines. LD_PRELOAD and LD_LIBRARY_PATH are passed as options of the emulator, because the
+    emulator itself cannot load libraries for another architecture."""
     program = BUILD / "tests/hook" / name
     if not EMULATOR:
         return session.run(program, *arguments, preload=preload, env=env).stdout.splitlines()
@@ -27,9 +27,9 @@ def run(session, name, *arguments, preload=True, env=None):
 
 @contextlib.contextmanager
 def recorder(session, *options):
-    """Serves the session with the counter as clock, so that the hook takes its short path. With "monotonic", ticks are nanoseconds. Yields
-    a list, to which the recorded calls are added at the end. The recorder replaces the daemon, which may not be built for the other
-    architecture, and reads a different counter."""
+    """Runs the recorder, which serves the session with the counter as the clock, so that the hook takes its short path. With "monotonic",
+    ticks are nanoseconds. Yields a list that is filled with the recorded calls at the end. The recorder replaces the daemon, which may not
+    be built for the other architecture, and which would read a different counter."""
     child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name, *options], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)

@@ -7,7 +7,8 @@
  *   ioctl_requests many COUNT           COUNT different commands
  *   ioctl_requests hang NOTIFY HOLD     a request that writes to NOTIFY and blocks until HOLD is readable
  *
- * Four modes are for probes, which see system calls. They call the driver first, and then read a line.
+ * Four modes are for tests of probes, which observe system calls. In these modes, the program first calls the
+ * driver, and then reads a line.
  *
  *   ioctl_requests kernel THREADS ROUNDS  as `all`, but the kernel answers
  *   ioctl_requests kernel-many COUNT      as `many`
@@ -150,8 +151,8 @@ static void ask_uvm(void)
 {
     uint8_t bytes[9264] = { 0 };
     ask(uvm_fd, 0x30000001, bytes, bytes + 8, 0, 0, "UVM_INITIALIZE", 16);
-    /* The kernel answers this request for any file, because FIGETBSZ has the same number. It writes only
-     * the first word. */
+    /* The kernel answers this request for any file, because the request has the same number as FIGETBSZ. The
+     * kernel writes only the first word. */
     put(bytes, 16, 0x1f);
     ask(uvm_fd, 2, bytes, bytes + 16, 0x1f, 0, "UVM_RELEASE_VA", 24);
     ask(uvm_fd, 33, bytes, bytes + 9260, 0x22, 0, "UVM_MAP_EXTERNAL_ALLOCATION", 9264);
@@ -179,8 +180,8 @@ static void ask_tools_and_modeset(void)
     ask(modeset_fd, _IO('m', 0), NULL, NULL, 0, ENOTTY, "NVKMS 0xffffffff", 0);
 }
 
-/* Makes requests with the structs of a release, which the hook uses once the process has sent that version to
- * the kernel. */
+/* Sends a driver release's version to the kernel. From then on, the hook expects the structs of that release,
+ * so the function also makes a request with such a struct. */
 static void ask_as_driver(const char *release, uint32_t bytes, uint32_t status_offset)
 {
     uint8_t text[72] = { 0 }, mapping[9264] = { 0 };
@@ -248,7 +249,7 @@ static void ask_others(bool devices_too)
         pass(files[i], TIOCGWINSZ, unreadable);
     }
     ENSURE(ioctl(pipes[0], FIONREAD, &value) == 0 && value == 5);
-    /* Requests with other drivers' numbers are passed on even if the file is a device. */
+    /* If a request's number belongs to another device's driver, the request is passed on but not recorded. */
     if (devices_too && in_kernel) {
         syscall(SYS_ioctl, control_fd, 27, bytes);
         syscall(SYS_ioctl, gpu_fd, 0x30000001, bytes);
@@ -309,7 +310,7 @@ static void run_all(long threads)
 
 /* ---- for probes ---- */
 
-/* A probe of all processes records a process from its first driver call on. */
+/* A probe that records all processes begins to record a process at that process's first driver call. */
 static void call_driver(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -366,7 +367,7 @@ static int open_in_folder(const char *name, int flags)
     return open(path, flags | O_CLOEXEC | O_NOCTTY);
 }
 
-/* Opens the device's file, which is a link to `target` in /dev, maps it, and closes it. */
+/* Opens a device's file, which is a symbolic link to `target` in /dev. Then maps the file, and closes it. */
 static void use_device(const char *name, const char *target, size_t bytes)
 {
     const int fd = open_in_folder(name, O_RDWR);
@@ -384,7 +385,8 @@ static void use_device(const char *name, const char *target, size_t bytes)
     print_file("openat", false, name, 0);
 }
 
-/* Makes calls that are not on a device of the driver. The links have other names, or other targets. */
+/* Makes calls on files that do not belong to the driver's devices, and tries to open files that do not
+ * exist. */
 static void use_other_files(size_t bytes)
 {
     const int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

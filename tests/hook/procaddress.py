@@ -1,11 +1,11 @@
 """Tests that cuGetProcAddress() returns functions with the same names whether or not the hook is loaded. Makes every query that libcudart
 makes (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
 
-    procaddress.py HOOK [LIBCUDA-DIRECTORY]     (CUDATRACE_WAY=slots: by the driver's slots)
+    procaddress.py HOOK [LIBCUDA-DIRECTORY]     (CUDATRACE_WAY=slots: the hook must use slots)
 
 Without a directory, the test queries the machine's own driver. The test compares the symbol names of the returned addresses. Without the
 hook, dladdr() returns libcuda's symbol. With the hook, the name is the stub's name from the hook's symbols, or libcuda's name if the
-driver calls the stubs itself. No daemon is running, so the names must be the same even while no calls are recorded.
+driver calls the stubs itself. No daemon is running, so the test also shows that the names are the same while no calls are recorded.
 """
 import ctypes
 import functools
@@ -97,7 +97,7 @@ def main():
     if len(named) < wanted // 2:
         sys.exit(f"only {len(named)} of {wanted} answers have a symbol: the comparison says little")
     from_hook = sum(file.startswith("libcudatrace") for file in files)
-    # With slots, the driver returns its own addresses. With the machine's own driver, the hook chooses between slots and names.
+    # If the hook uses slots, the driver returns its own addresses. With the machine's own driver, the hook may use either slots or names.
     by_slots, by_names = 0, len(named)
     expected = {"slots": [by_slots], "names": [by_names]}.get(os.environ.get("CUDATRACE_WAY"), [by_names] if directory else [by_slots, by_names])
     if from_hook not in expected:

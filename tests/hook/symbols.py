@@ -50,8 +50,8 @@ exports = {line.split()[-1] for line in output("nm", "-D", "--defined-only", arg
 check(exports == {"cudatrace_gpu_record"}, "exports of the library for GPU work:", exports)
 
 
-# The C library reserves little thread-local storage for libraries that are loaded late, and the hook may use only a part (SECURITY.md,
-# "What the hook takes of the program").
+# The C library reserves little thread-local storage for libraries that are loaded late, and the hook must use only a small part of it
+# (SECURITY.md, "What the hook takes of the program").
 tls = re.search(r"^ *TLS +\S+ +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", hook), re.M)
 check(tls and int(tls.group(1), 16) <= 128, "thread-local storage:", tls)
 
@@ -65,7 +65,7 @@ exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "-
 functions, runtime_functions = rows(arguments.driver_table), rows(arguments.runtime_table)
 check(len(functions) == 682 and len(runtime_functions) == 451, "rows in the tables:", len(functions), len(runtime_functions))
 machine = re.search(r"Machine: .*?(X86-64|AArch64)", output("readelf", "-h", hook)).group(1)
-# With a single `@`, as opposed to `@@`, references without a version bind to none of these versions.
+# The runtime's functions are exported with a single `@`, as opposed to `@@`, so that references without a version do not bind to them.
 runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
 versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
 if machine == "AArch64":  # without the runtime's layer
@@ -84,7 +84,7 @@ wrappers = ["ct_wrap_plain", "ct_wrap_plain_2", "ct_wrap_launch", "ct_wrap_launc
 
 
 def check_inputs(function, instructions):
-    """Checks that the function reads each register set by the trampoline before overwriting it."""
+    """Checks that the function reads each register that the trampoline has set, and does not overwrite that register first."""
     for register, names in {"r11": r"%r11[dwb]?", "r10": r"%r10[dwb]?", "rax": r"%[re]?ax|%al"}.items():
         first = next((i for i in instructions if re.search(rf"({names})\b", i)), "")
         destination = re.split(r",(?![^(]*\))", first)[-1]
@@ -106,7 +106,8 @@ for function in ["ct_enter", "ct_leave", *wrappers]:
 undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
 
 # If the hook calls a function by its symbol, another library may interpose that function, which would then run before its library is
-# initialised. The functions below are interposed only by sanitizers, which expect early calls. All others belong in hook/base/libc.h.
+# initialised. The functions below are interposed only by sanitizers, which expect early calls. All other functions belong in
+# hook/base/libc.h.
 DATA = {"environ", "__environ", "program_invocation_name", "__progname_full", "_r_debug"}
 STRINGS = {"memcmp", "memcpy", "memset", "memmove", "strchr", "strcmp", "strcspn", "strlen", "strncmp", "strncpy", "strnlen", "strrchr", "strspn",
            "strstr", "strtoul", "strtoull"} | {"bcmp", "strcpy"}  # clang's choice for some memcmp() and snprintf()
@@ -116,8 +117,8 @@ BY_SYMBOL_IN_MUSL = {"dl_iterate_phdr"}
 others = set(undefined) - DATA - STRINGS - OF_THE_LIBRARY - BY_SYMBOL_IN_MUSL
 check(not others, "not in hook/base/libc.h, and another library may interpose it:", sorted(others))
 
-# musl's loader refuses to load a library with an undefined symbol, so that the program would not start. Symbols that musl lacks must
-# therefore be weak. The list is for musl 1.2, which accepts libc.so.6, libdl.so.2 and the other libraries above as its own names.
+# musl's loader refuses to load a library that needs a missing symbol, and the program would then not start. Symbols that musl lacks must
+# therefore be weak. The list is for musl 1.2, which treats libc.so.6, libdl.so.2 and the other libraries above as names for itself.
 LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "_r_debug"}
 strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,
