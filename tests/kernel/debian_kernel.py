@@ -19,7 +19,7 @@ UNUSED = "/usr/share/doc", "/usr/share/man", "/usr/share/locale", "/boot", "/usr
 
 
 class Unavailable(Exception):
-    """Raised if the kernel, or a package for building modules, is not available. The text gives the reason."""
+    """Raised if the kernel, or a package for building modules, is not available. The exception's message gives the reason."""
 
 
 def output_of(*command, **options):
@@ -104,7 +104,8 @@ def kernel_of(release):
 
 
 def kernel_with(release, *modules):
-    """Returns the path of the release's kernel with all drivers, and the paths of the given modules. Downloads them the first time."""
+    """Returns the path of the release's kernel with all drivers, and the paths of the given modules. Downloads the kernel and the modules
+    the first time."""
     folder = CACHE / f"{release}-{modules[-1]}"
     if not (folder / "vmlinuz").exists():
         download_kernel(Apt(release, folder), folder, META_PACKAGE_WITH_DRIVERS, modules)
@@ -121,8 +122,8 @@ def extract_package(archive, root):
 
 
 def build_root(release):
-    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first time, downloads them, and
-    also downloads the kernel again, because modules need exactly the same version."""
+    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first call downloads these
+    packages. It also downloads the kernel again, because the kernel and the headers must have exactly the same version."""
     folder = CACHE / release
     root = folder / "root"
     if not root.exists():
@@ -143,7 +144,8 @@ def build_root(release):
 
 
 def build_modules(release, source, name, *options):
-    """Builds the modules in a copy of the source folder, and passes the options to make. Returns the copy, which is called `name`."""
+    """Builds the modules in a copy of the source folder, and passes the options to make. Returns the path of the copy, which is a folder
+    called `name`."""
     root = build_root(release)
     shutil.rmtree(root / name, ignore_errors=True)
     shutil.copytree(source, root / name)

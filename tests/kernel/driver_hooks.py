@@ -25,7 +25,7 @@ KPROBES = pathlib.Path("/sys/kernel/debug/kprobes/list")
 
 
 class Hooks(AnyHooks):
-    """A probe with a table of hooks. It also records calls to a few driver functions, but to no others, because perf events take long to
+    """A probe that is started with a table of hooks. It records calls to only a few driver functions, because perf events take long to
     attach and to detach."""
 
     def __init__(self, s, *lines, options=()):
@@ -61,7 +61,8 @@ def recorded(s, pid):
 
 
 def functions(s):
-    """Checks that each stub function has as many rows as calls. Hooks that cannot be attached are reported, and the others record."""
+    """Checks that each stub function has as many rows as calls. The probe must report each hook that it cannot attach, and must record
+    calls with all other hooks."""
     names = sorted(counts())
     others = [name for name in names if name != NOT_A_CALL and not name.endswith("unlocked_ioctl")]
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nvidia_ioctl inlined", "kprobe:no_such_function absent", f"kprobe:{NOT_A_CALL} refused",
@@ -111,7 +112,7 @@ def fields(s):
 
 def inside(s):
     """Checks that a driver call, the ioctl inside it, and the functions that the ioctl calls are nested by depth and by time. A query from
-    docs/sql.md must show them."""
+    docs/sql.md must show this nesting."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:nv_post_event event", "kprobe:nvidia_mmap mmap", "kprobe:uvm_unlocked_ioctl_entry uvm",
                   "kprobe:uvm_ioctl uvm_inner", "kprobe:uvm_api_migrate api_migrate", "kprobe:uvm_migrate migrate",
                   "kprobe:uvm_vm_fault_entry fault", "tracepoint:nvidia:nvidia_dev_xid error")
@@ -138,7 +139,8 @@ def inside(s):
     s.check_identity(lost=0)
 
 
-# The workload's requests by name, and their status. The hook does not know the request number for a GPU fault.
+# For each kind of request that the workload makes: its name and its status in the trace. The hook does not know the request number for a
+# GPU fault.
 REQUESTS = {"control": ("RM_CONTROL NV0000_CTRL_CMD_NULL", 0), "xid": ("ESC 0xf0", 0), "fence": ("ESC 0xf1", 0), "unknown": ("ESC 0xf2", -22),
             "migrate": ("UVM_MIGRATE", 0)}
 MAPPED = """
@@ -174,7 +176,8 @@ def requests(s):
 
 
 def installed(s):
-    """Checks the installed tables for the driver. Each line is attached if the stubs have its function, and is reported otherwise."""
+    """Checks the installed tables for the driver. If the stubs have a line's function, the probe must attach the hook, and otherwise, it
+    must report the line."""
     known = functions_of_kernel()
     for table in "driver", "uvm":
         lines = (SOURCE / f"dist/hooks/{table}.hooks").read_text().splitlines()
@@ -192,7 +195,8 @@ def installed(s):
 
 
 def invalidates(s):
-    """The kernel announces each change of a process's mappings to the driver, inside the driver call around it."""
+    """The kernel notifies the driver before a process's mappings change. Each notification must be recorded inside the driver call that
+    changes the mappings."""
     hooks = Hooks(s, "kprobe:__mmu_notifier_invalidate_range_start invalidate status=ret:s32", "kprobe:uvm_ats_invalidate_notifier_entry uvm_invalidate")
     pid, calls = run(hooks)
     hooks.probe.end()
@@ -200,7 +204,7 @@ def invalidates(s):
     check(made >= (1 + CALLS) * ACTS["touch"], "announcements", made)  # each touched mapping is removed
     seen = recorded(s, pid)
     equal(seen["uvm_invalidate"], made, "the calls of the driver")
-    # When the process exits, exit_mmap() announces the removal of all mappings, but by then no driver is notified.
+    # When the process exits, exit_mmap() starts a notification for all mappings, but by then no driver is registered to receive it.
     check(seen["invalidate"] - made in (0, 1), "the calls of the kernel and of the driver", seen)
     equal(s.rows("SELECT DISTINCT inner.depth - outer.depth FROM hooks AS inner JOIN hooks AS outer ON inner.start_ns BETWEEN outer.start_ns AND outer.end_ns "
                  "WHERE inner.name = 'uvm_invalidate' AND outer.name = 'invalidate' AND outer.pid = ?", pid), [(1,)], "the levels between them")
@@ -210,8 +214,8 @@ def invalidates(s):
 
 
 def fences(s):
-    """Even without a table, the driver's fences have rows, which last from the submission of their work until a kernel thread signals
-    them."""
+    """Even without a table, each of the driver's fences must have a row. The row begins when work is submitted, and ends when a kernel
+    thread signals the fence."""
     probe = Probe(s, *s.every, "--kernel", "--calls", f"cuCtxSetCurrent,{CALL}")
     done = s.start(WORKLOADS / "devices", "--calls", CALLS, "--fence", ACTS["fence"], preload=False)
     equal(done.wait(DEADLINE_S), 0, "the program's status")
@@ -230,7 +234,8 @@ def listed(*arguments):
 
 
 def lists(s):
-    """The list contains the stubs' functions and their tracepoint. The kernel refuses hooks on exactly the functions that the list bars."""
+    """The list contains the stubs' functions and their tracepoint. The kernel must refuse hooks on exactly those functions that the list
+    marks as not permitted."""
     modules = {name: module for module, names in counts_by_module().items() for name in names}
     lines = listed(*(word for name in modules for word in ("--list", f"kprobe:{name}")))
     barred = "# kprobe:{}  # module {}; the kernel permits no kprobe there: the function is notrace"
@@ -259,8 +264,8 @@ def acts(*more):
 
 
 class Discovery:
-    """A discovery whose command waits for a line, runs the workload as its child, and exits with status 7. When the constructor returns,
-    the discovery is already counting."""
+    """Runs `cudatrace probe --discover` with a command that waits for a line, runs the workload as its child, and exits with status 7. When
+    the constructor returns, the probe is already counting calls."""
 
     def __init__(self, *options):
         self.child = subprocess.Popen([CUDATRACE, "probe", "--discover", *options, "--", "sh", "-c", 'echo "started" && read -r line && "$@"; exit 7',
@@ -272,13 +277,14 @@ class Discovery:
 
 
 def table_of(text):
-    """Parses a table's lines. Returns {function: (calls, indentation)}, in the lines' order."""
+    """Parses a table of hooks that a discovery printed. Returns {function: (calls, indentation)}, in the order of the table's lines."""
     lines = re.findall(r"^( *)kprobe:(\S+) \S+  # calls: (\d+), module: nvidia(?:_uvm)?$", text, re.M)
     return {function: (int(calls), len(blanks)) for blanks, function, calls in lines}
 
 
 def discovers(s):
-    """The discovery counts exactly the calls made by the command and its children. It does not change the command's output and status."""
+    """`cudatrace probe --discover` must count exactly the calls made by the command and its children, and must not change the command's
+    output or status."""
     file = s.dir / "found.hooks"
     modules = "--modules", "nvidia,nvidia_uvm"
     discovery = Discovery(*modules, "--save", file)
@@ -316,7 +322,7 @@ def discovers(s):
 
 
 def killed(s):
-    """Checks that no kprobe stays in the kernel when the probe is killed."""
+    """Checks that no kprobe remains in the kernel after the probe has been killed."""
     equal(KPROBES.read_text(), "", "kprobes before the probe")
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl", "kprobe:uvm_ioctl uvm")
     equal(len(re.findall(r" (?:nvidia_\w*unlocked_ioctl|uvm_ioctl)\+", KPROBES.read_text())), 4, "kprobes of two hooks")
@@ -327,7 +333,7 @@ def killed(s):
 
 
 def machine(s):
-    """Function entries are also recorded in kernel threads, and in processes that are not recorded."""
+    """Hooks on function entries must also record kernel threads, and processes whose driver calls are not recorded."""
     names = sorted(name for name in counts() if name != NOT_A_CALL)
     hooks = Hooks(s, *(f"kprobe:{name} {name} first=arg0 at entry in machine" for name in names))
     probe = hooks.probe.child.pid
@@ -394,8 +400,8 @@ for thread in threads:
 
 
 def blocked(s):
-    """If too many threads are inside a function, the kernel misses some of its returns. Checks that such calls are counted as lost, and
-    that later calls have the correct depth."""
+    """If too many threads are inside a function at once, the kernel misses some of the function's returns. Checks that such calls are
+    counted as lost, and that later calls have the correct depth."""
     hooks = Hooks(s, "kprobe:pipe_read|anon_pipe_read read bytes=ret:s64 if ret:s64 == 1")
     pid = hooks.run(sys.executable, "-c", BLOCKED)
     hooks.probe.end()

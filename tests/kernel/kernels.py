@@ -45,9 +45,9 @@ def refuses(machine, why):
 
 # ---- the stubs of the driver ----
 
-# The variants of the stubs, with options for make and the driver function that receives ioctls.
+# For each variant of the stubs: the options for make, and the name of the driver function that receives ioctls.
 STUBS = {"stub": ([], "nvidia_unlocked_ioctl"), "stub-frontend": (["FRONTEND=y"], "nvidia_frontend_unlocked_ioctl")}
-# How often the `devices` workload performs each act. All numbers differ, so that no function can have another one's count by accident.
+# How often the `devices` workload performs each act. All numbers differ, so that a count cannot match the wrong function by accident.
 ACTS = {"control": 7, "alloc": 11, "free": 3, "unknown": 19, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
 # The events that an act causes, each with a part of the event's text.
 EVENTS = {"xid": ("nvidia:nvidia_dev_xid", ": 31, stub"), "fence": ("dma_fence:dma_fence_emit", "driver=nvidia"),
@@ -60,7 +60,7 @@ FAULT = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_repla
 
 
 def stub_calls(entry):
-    """Returns the counts to expect after one run of the workload, as {module: {function: calls}}. The workload opens each file once."""
+    """Returns the counts that one run of the workload must produce, as {module: {function: calls}}. The workload opens each file once."""
     requests = sum(ACTS[name] for name in ("control", "alloc", "free", "unknown", "xid", "fence"))
     uvm_requests = ACTS["migrate"] + ACTS["gpu-fault"]
     return {"nvidia": {"nvidia_open": 2, "nvidia_close": 2, "nvidia_mmap": ACTS["map"], entry: requests, "rm_ioctl": requests,
@@ -136,7 +136,8 @@ def devices(machine):
 
 # ---- fences ----
 
-# vgem is a driver without hardware, whose fences are made and signaled by a program. It needs the other modules.
+# vgem is a driver that needs no hardware, and whose fences are created and signaled by a program. The other modules are listed because vgem
+# depends on them.
 FENCE_MODULES = "drm", "drm_kms_helper", "drm_shmem_helper", "vgem"
 
 

@@ -1,5 +1,5 @@
-"""A virtual machine (qemu) that runs commands. It contains the programs and libraries that the probe's tests need, at the same paths as on
-this machine. They are in an initramfs, so the machine needs no disk."""
+"""Runs commands in a virtual machine (qemu). The virtual machine contains the programs and libraries that the probe's tests need, at the
+same paths as on the host. All of these files are in an initramfs, so the virtual machine needs no disk."""
 import collections
 import os
 import pathlib
@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = os.path.realpath(sys.executable)
 PROGRAMS = [CUDATRACE, DAEMON, HOOK, BUILD / "probe/cudatrace-probe", BUILD / "tests/hook/ioctl_requests", PYTHON, "/bin/sh", "/usr/bin/busybox", "/usr/bin/unshare",
             "/usr/bin/mount", "/usr/sbin/bpftool"]
-# Parts of Python's library that no test imports.
+# Parts of Python's standard library that no test imports.
 UNUSED = {"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "pydoc_data", "site-packages", "dist-packages", "__pycache__"}
 MEMORY_MIB = 2048
 
@@ -23,8 +23,8 @@ Done = collections.namedtuple("Done", "status output errors")
 
 
 def why_no_kvm():
-    """Returns the reason why KVM cannot run the machine, or None if it can. /dev/kvm may exist even if the processor lacks vmx and svm, but
-    it then runs only special kernels (kvm-pvm)."""
+    """Returns the reason why KVM cannot run the machine, or None if KVM can run it. Even if the processor has neither vmx nor svm, /dev/kvm
+    may exist, but KVM then runs only special kernels (kvm-pvm)."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "no access to /dev/kvm"
     flags = pathlib.Path("/proc/cpuinfo").read_text().split()
@@ -90,11 +90,12 @@ def write_archive(path, more=()):
 
 
 class Machine:
-    """A machine that has booted the kernel with the given parameters. It is stopped when the block ends."""
+    """A virtual machine that has booted the kernel with the given parameters. Used in a `with` statement, which stops the machine at its
+    end."""
 
     def __init__(self, kernel, archive, *parameters):
         self.kernel, self.archive = kernel, archive
-        # Closing hundreds of perf events takes minutes with ordinary grace periods.
+        # Expedite RCU grace periods, because closing hundreds of perf events would otherwise take minutes.
         self.parameters = ["console=ttyS0", "quiet", "panic=-1", "rcupdate.rcu_expedited=1", *parameters]
 
     def __enter__(self):

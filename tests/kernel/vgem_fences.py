@@ -74,7 +74,7 @@ def wait_once(buffer):
 
 
 def work(device):
-    """Makes fences, and signals them in reverse order. Then waits for others."""
+    """Makes fences, and signals them in reverse order. Then makes more fences, and waits for each of them."""
     buffers = [Buffer(device) for _ in range(FENCES)]
     made = [(buffer, buffer.attach()) for buffer in buffers]
     for buffer, fence in reversed(made):
@@ -84,7 +84,7 @@ def work(device):
 
 
 def hang(device):
-    """Waits until the standard input ends. The fence is replaced whenever vgem has signaled it."""
+    """Waits for a fence until standard input ends. Whenever vgem has signaled the fence, a new fence replaces it."""
     buffer, has_ended = Buffer(device), threading.Event()
     fence = buffer.attach()
 
@@ -135,7 +135,7 @@ from probing import OwnDriver, Probe, writer_of  # noqa: E402
 
 
 class Traced:
-    """The program, which has made a driver call and waits for a line."""
+    """A running instance of the program, which has made a driver call and is waiting for a line."""
 
     def __init__(self, s, mode, preload=False, **env):
         self.s = s
@@ -154,7 +154,8 @@ class Traced:
 
 
 def check_round(s, pid, inside):
-    """Checks one round's fences and waits. The round was made inside the call named `inside`, or outside any call if that is None."""
+    """Checks the rows for one round of fences, and for the waits for these fences. The round was made inside the call named `inside`, or
+    outside any call if `inside` is None."""
     where = "pid = ? AND inside IS ?", pid, inside
     fences = s.rows(f"SELECT call_id, signaled_ns, driver, timeline, is_emitted FROM fences WHERE {where[0]} ORDER BY call_id", *where[1:])
     equal(len(fences), FENCES + WAITS, "fences")
@@ -183,7 +184,7 @@ def check_all(s, pid):
 
 
 def recorded(s):
-    """Every fence of a recorded process has a row from its start to its signal, and every wait is joined to its fence."""
+    """Every fence of a recorded process must have a row that lasts until the fence is signaled, and every wait must refer to its fence."""
     probe = Probe(s, *s.every, *OPTIONS)
     check("fences are not recorded" not in probe.said, probe.said)
     p = Traced(s, "work")
@@ -206,7 +207,8 @@ def recorded(s):
 
 
 def accompanied(s):
-    """The same with a probe that accompanies the hook. The events are below the calls recorded by the hook."""
+    """Makes the same checks with a probe that accompanies the hook. The probe's events must be nested inside the calls that the hook
+    records."""
     probe = Probe(s, *s.every, *OPTIONS)
     p = Traced(s, "work", preload=True)
     wait_for("the probe to accompany the hook", lambda: writer_of(probe, p.pid))
@@ -217,7 +219,7 @@ def accompanied(s):
 
 
 def hanging(s):
-    """A wait that does not end is an open call inside the driver call."""
+    """A wait that has not ended must appear as an open call inside the driver call."""
     probe = Probe(s, *s.every, *OPTIONS)
     p = Traced(s, "hang")
     p.go()

@@ -120,7 +120,8 @@ STUB long uvm_unlocked_ioctl_entry(struct file *file, unsigned int request, unsi
 
 /* ---- changes of the process's mappings ---- */
 
-/* In the real driver, another notification calls this function. This one also occurs without ATS. */
+/* The stub registers this function for a notification that also occurs without ATS. In the real driver, a
+ * different notification calls it. */
 STUB int uvm_ats_invalidate_notifier_entry(struct mmu_notifier *notifier,
                                            const struct mmu_notifier_range *range)
 {
