@@ -12,13 +12,13 @@
 
 enum { COMPILED_MAX_PARAMS = 48 };
 
-/* A shared object follows. Its bytes are not aligned. */
+/* The header of an image. The bytes of a shared object follow it, and need not be aligned. */
 struct compiled_image {
     char magic[sizeof COMPILED_MAGIC];
     uint64_t object_bytes;
 };
 
-/* device_code.h writes this struct, too. */
+/* device_code.h has its own definition of this struct, which must be the same. */
 struct compiled_kernel {
     size_t param_count;
     size_t param_bytes[COMPILED_MAX_PARAMS];

@@ -1,8 +1,8 @@
 /* cuda_min.h: declares the CUDA driver functions that the workloads and tests call, so that building them
  * requires no CUDA toolkit.
  *
- * As in cuda.h, a name without a suffix is a macro for the newest version of the function, which a program
- * built today would link. */
+ * As in cuda.h, a name without a suffix is a macro for the newest version of the function, and a program
+ * built today would use that version. */
 #ifndef CUDA_MIN_H
 #define CUDA_MIN_H
 

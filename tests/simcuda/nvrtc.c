@@ -4,7 +4,7 @@
  * simulated device lacks, they are rejected as if they did not compile, with the compiler's output as the
  * log.
  *
- * NVRTC_CXX names the compiler (c++). */
+ * NVRTC_CXX is the compiler's command (default: c++). */
 #include "compiled.h"
 
 #include <ctype.h>
@@ -150,8 +150,8 @@ static bool write_file(const char *folder, const char *name, const char *text)
     return file && fclose(file) == 0 && written;
 }
 
-/* Runs the compiler in `folder`, with its output redirected to the file "log". Nothing is preloaded into
- * it. */
+/* Runs the compiler in `folder`, with its output redirected to the file "log". The compiler's environment has
+ * no variables for the loader, such as LD_PRELOAD. */
 static bool run(const char *folder, char *const *command)
 {
     char log[4096];
@@ -180,7 +180,7 @@ static bool run(const char *folder, char *const *command)
     return status == 0;
 }
 
-/* Writes the preprocessed program, followed by a description of each kernel, which it finds by looking for
+/* Writes the preprocessed program, followed by a description of each kernel. Finds the kernels by looking for
  * `__global__ void NAME(`. */
 static bool write_kernels(const char *folder, const char *text)
 {

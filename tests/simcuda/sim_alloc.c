@@ -31,7 +31,8 @@ CUresult sim_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     return allocate(address, REGION_DEVICE, bytes);
 }
 
-/* Takes the lock for freeing. The address determines the context. */
+/* Takes the lock for a call that frees memory. No current context is required, because the address determines
+ * the context. */
 static CUresult lock_to_free(void)
 {
     CUcontext context;

@@ -2,9 +2,9 @@
  * the stream's next op will depend on. Other streams join the capture by waiting for an event that was
  * recorded in it.
  *
- * The results that end a capture were observed with driver 580.159.04. As in that driver, a capture that has
- * been invalidated and a capture that has ended with an error are in the same state. Every later call returns
- * CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the program ends the capture. */
+ * The results that a capture ends with were observed with driver 580.159.04. As in that driver, a capture
+ * that has been invalidated and a capture that has ended with an error are in the same state. Every later
+ * call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the program ends the capture. */
 #include "sim_graph.h"
 
 #include <stdlib.h>

@@ -56,8 +56,7 @@ int64_t clock_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* By default, the kernel may wake a sleeping thread 50 us late, which is longer than many GPU kernels
- * take. */
+/* By default, Linux may wake a sleeping thread 50 us late, which is longer than many GPU kernels take. */
 void clock_sleep_until_ns(int64_t until_ns)
 {
     if (until_ns <= clock_now_ns())

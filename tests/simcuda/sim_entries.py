@@ -23,7 +23,7 @@ C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c"
 # These functions are not called through the table, as in libcuda 580.
 BARE = {"cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"}
 
-# The letters of types that models take by value even though their declarations do not show it.
+# {signature letter: types of parameters}, for parameters that models declare without a `*`.
 VALUE_TYPES = {
     "p": "CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUgraph CUgraphNode CUgraphExec "
          "CUarray CUmemoryPool CUlinkState CUhostFn CUstreamCallback CUoccupancyB2DSize",

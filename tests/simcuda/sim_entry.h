@@ -24,8 +24,8 @@ struct sim_function {
 extern const struct sim_function sim_functions[ROW_COUNT];
 const struct sim_function *entry_function(const char *name); /* NULL: no such export */
 
-/* Reasons why a call cannot run its model directly. None of the reasons applies to a process that has called
- * cuInit and sets none of the driver's variables. */
+/* Reasons why a call cannot run its model directly. No reason applies to a process that has called cuInit,
+ * unless one of the simulated driver's environment variables is set. */
 enum {
     WATCH_NEW = 1,           /* the environment has not yet been read in this process */
     WATCH_UNINITIALISED = 2, /* cuInit has not succeeded */
@@ -51,9 +51,9 @@ enum entry_path {
     ENTRY_VERIFY,  /* run verify_*() instead */
 };
 
-/* If the stack is misaligned, this must be called before anything else, because compiled code may rely on the
- * alignment. With WATCH_VERIFY set, records the misalignment and returns the call's result. Returns 0 if
- * WATCH_VERIFY is not set. */
+/* If the stack is misaligned, the entry point must call this function before doing anything else, because
+ * compiled code may rely on the alignment. With WATCH_VERIFY set, the function records the misalignment and
+ * returns the call's result. Otherwise, it returns 0. */
 int32_t entry_misaligned(uint32_t row);
 
 enum entry_path entry_begin(struct entry *entry);

@@ -50,8 +50,8 @@ CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Takes the lock, and rejects invalid events as the driver does: a dead event with CONTEXT_IS_DESTROYED, and
- * NULL with INVALID_HANDLE. If the call takes a stream, the function also looks up the stream. */
+/* Takes the lock, and rejects invalid events as the driver does: a destroyed event with CONTEXT_IS_DESTROYED,
+ * and NULL with INVALID_HANDLE. If the call takes a stream, the function also looks up the stream. */
 static CUresult lock_event(CUevent event, CUstream *stream)
 {
     CUcontext context;
@@ -129,8 +129,8 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flag
     return driver_unlock(op_submit(stream, &op));
 }
 
-/* Locks an event for a query. Rejects events that were recorded in a capture, and queries that a capture
- * forbids. */
+/* Takes the lock for a call that queries an event. Rejects events that were recorded in a capture, and
+ * queries that a capture forbids. */
 static CUresult lock_event_to_look(CUevent event)
 {
     CUresult result = lock_event(event, NULL);

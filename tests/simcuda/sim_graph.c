@@ -41,7 +41,7 @@ void graph_free(CUgraph graph)
 
 static CUresult copy_graph(CUgraph *copy, CUgraph graph);
 
-/* Copies an op. The copy holds separate references. */
+/* Copies an op. The copy holds its own references to objects. */
 static CUresult copy_op(struct op *copy, const struct op *op)
 {
     *copy = *op;

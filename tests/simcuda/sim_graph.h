@@ -26,7 +26,7 @@ CUresult capture_record(CUevent event, CUstream stream);
 CUresult capture_wait(CUstream stream, CUevent event, bool *handled);
 CUresult capture_forbids_event(CUevent event);
 void capture_leave(CUstream stream);
-/* A context_lock() for calls that a capture can forbid (sim_alloc.c). */
+/* Works like context_lock(), and also rejects calls that a capture forbids (sim_alloc.c). */
 CUresult context_lock_unsafe(CUcontext *context);
 
 /* ---- sim_graph.c, sim_graph_node.c, sim_graph_exec.c */

@@ -137,7 +137,7 @@ CUresult sim_cuGraphLaunch(CUgraphExec exec, CUstream stream)
     return driver_unlock(result == CUDA_SUCCESS ? op_submit(stream, &op) : result);
 }
 
-/* Enables or disables an op, which is found by its original node. */
+/* Enables or disables the op that was made from the given node of the original graph. */
 CUresult sim_cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
     driver_lock();

@@ -1,5 +1,5 @@
-/* sim_handle.c: slabs of objects, whose addresses are the driver's handles. Each kind of object has a slab in
- * its file. All functions are called with the driver's lock held. */
+/* sim_handle.c: slabs of objects, whose addresses are the driver's handles. Each kind of object has its own
+ * slab, in the file that implements that kind. All functions are called with the driver's lock held. */
 #include "simcuda.h"
 
 #include <stdlib.h>

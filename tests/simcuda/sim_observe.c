@@ -51,7 +51,7 @@ static enum sim_place place_of(const struct side *side)
     return region && region->kind == REGION_DEVICE ? SIM_PLACE_DEVICE : SIM_PLACE_HOST;
 }
 
-/* Returns the facts that all kinds of work have. */
+/* Fills in the fields that all kinds of work have in common. */
 static struct sim_work work_of(const struct op_origin *origin, CUstream stream, int64_t start_ns)
 {
     return (struct sim_work){

@@ -5,7 +5,7 @@
 #include "sim_op.h"
 #include "simcuda_observe.h"
 
-/* Called by the gate under WATCH_OBSERVED, around a call's model. */
+/* If WATCH_OBSERVED is set, the gate calls these functions before and after the model of a call. */
 void observe_enter(uint32_t row);
 void observe_leave(uint32_t row);
 
@@ -15,7 +15,8 @@ uint64_t observe_correlation(void);
 /* Reports an op that runs from `start_ns` until the stream's `busy_until_ns`. Ignores ops other than kernels,
  * copies and sets. */
 void observe_work(const struct op *op, CUstream stream, int64_t start_ns);
-/* Reports a whole graph that ran from `start_ns` until the stream's `busy_until_ns`, after its nodes. */
+/* Reports a whole graph, after its nodes have been reported. The graph runs from `start_ns` until the
+ * stream's `busy_until_ns`. */
 void observe_graph(const struct op_origin *origin, CUstream stream, int64_t start_ns);
 
 #endif

@@ -35,7 +35,8 @@ struct side {
     size_t x, y, z, pitch, height; /* x and pitch in bytes */
 };
 
-/* The call that submitted an op, for the observer (sim_observe.h). All 0 while the driver is not observed. */
+/* The call that submitted an op, for the observer (sim_observe.h). All fields are 0 while the driver is not
+ * observed. */
 struct op_origin {
     uint64_t correlation;
     uint64_t node; /* of an op that ran in a graph */

@@ -2,9 +2,10 @@
  * the answer comes from procaddress.def.
  *
  * The results match driver 580, even where that driver contradicts its documentation. For an unknown name or
- * version, cuGetProcAddress_v2 returns CUDA_SUCCESS with a NULL pointer, so only the status distinguishes the
- * two cases. cuGetProcAddress returns CUDA_ERROR_NOT_FOUND and leaves the pointer unchanged. A version above
- * the driver's own is an invalid value. A negative version number means the driver's own version. */
+ * version, cuGetProcAddress_v2 returns CUDA_SUCCESS with a NULL pointer, so only the status shows whether the
+ * name or the version was not found. cuGetProcAddress returns CUDA_ERROR_NOT_FOUND and leaves the pointer
+ * unchanged. A version above the driver's own is an invalid value. A negative version number means the
+ * driver's own version. */
 #include "sim_entry.h"
 #include "simcuda.h"
 
@@ -41,7 +42,8 @@ static void *only_address(const char *symbol)
     return given ? function->address : NULL;
 }
 
-/* Returns the address, or NULL and the reason. The rows for a base name are adjacent in the table. */
+/* Returns a function's address, or NULL and the reason why there is none. The rows for a base name are
+ * adjacent in the table. */
 static void *resolve(const char *symbol, int version, enum stream_choice stream,
                      CUdriverProcAddressQueryResult *why)
 {

@@ -19,8 +19,8 @@
 enum { SIM_DRIVER_VERSION = 13000 };
 
 /* ---- sim_handle.c: every handle is the address of an object in a slab, and slabs are never freed.
- * Therefore, a dead or foreign handle can be distinguished from a live one without accessing freed memory.
- * The object that was freed last is reused first. */
+ * Therefore, the driver can check whether a handle is valid without accessing freed memory. The object that
+ * was freed last is reused first. */
 
 struct handle {
     struct handle *next_free;
@@ -79,9 +79,9 @@ struct CUctx_st {
     CUresult fault;            /* the result of nearly all calls once a kernel has faulted */
 };
 
-/* Both functions hold the lock when they return if and only if they return CUDA_SUCCESS. The second function
- * is for calls whose handle determines the context. Driver 580 also accepts such calls from threads without a
- * context, so *current may become NULL. */
+/* context_lock() and context_lock_any() take the lock, and still hold it when they return CUDA_SUCCESS, but
+ * not when they return an error. context_lock_any() is for calls whose handle determines the context. Driver
+ * 580 also accepts such calls from threads without a context, so *current may become NULL. */
 CUresult context_lock(CUcontext *current);
 CUresult context_lock_any(CUcontext *current);
 CUresult context_current(CUcontext *current);

@@ -1,5 +1,6 @@
 /* simcuda_observe.h: lets another library observe the simulated driver, as CUPTI observes the real one. The
- * real driver has no such function, so the simulated CUPTI looks this one up by name (tests/simcupti). */
+ * real driver does not export simcuda_observe(), so the simulated CUPTI looks it up by name
+ * (tests/simcupti). */
 #ifndef SIMCUDA_OBSERVE_H
 #define SIMCUDA_OBSERVE_H
 
@@ -27,7 +28,7 @@ struct sim_observer {
      * correlation, which is not 0. */
     uint64_t (*enter)(const char *function);
     void (*leave)(const char *function, uint64_t correlation);
-    /* Called when the work's times are known. The caller holds the driver's lock. */
+    /* Called when the start and end times of the work are known. The caller holds the driver's lock. */
     void (*work)(const struct sim_work *work);
 };
 

@@ -37,8 +37,8 @@ struct simcuda_registers {
 };
 const struct simcuda_registers *simcuda_registers(void);
 
-/* Returns the driver's own function with that name, as libraries find it in the tables of cuGetExportTable.
- * No tracer sees its calls. Returns NULL if there is no such function. */
+/* Returns the driver's own function with the given name, as libraries find it in the tables of
+ * cuGetExportTable. Tracers do not see calls to that function. Returns NULL if there is no such function. */
 typedef void *simcuda_inner_of(const char *name);
 simcuda_inner_of simcuda_inner_function;
 

@@ -1,4 +1,4 @@
-/* Stores what the entry points note about each call, separately for each calling thread. */
+/* Stores the data that the entry points record about each call, separately for each calling thread. */
 #include "simcudart.h"
 
 #include <stdlib.h>

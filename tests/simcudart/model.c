@@ -10,7 +10,7 @@
 
 enum { ERROR_INITIALIZATION = 3, ERROR_INSUFFICIENT_DRIVER = 35, ERROR_INVALID_RESOURCE_HANDLE = 400 };
 
-/* The driver functions that are used: symbol, version, parameters. */
+/* The driver functions that the simulated runtime uses: symbol, version, parameters. */
 #define FUNCTIONS(F)                                                                                         \
     F(cuInit, 2000, (uint32_t))                                                                              \
     F(cuDriverGetVersion, 2020, (int *))                                                                     \

@@ -249,7 +249,8 @@ struct utilization {
     unsigned sm, memory, encoder, decoder;
 };
 
-/* Reads at most `room` of a GPU's processes from the script. Returns how many the script contains. */
+/* Reads at most `room` of a GPU's processes from the script. Returns how many processes of that GPU the
+ * script contains. */
 static unsigned read_processes(unsigned gpu, unsigned room, struct process *processes,
                                struct utilization *busy)
 {

@@ -11,8 +11,9 @@
  *   metric GPU ID RESULT VALUE          changes a metric of GPM
  *   mig N GI CI UUID PROFILE BYTES      divides the GPU N % 100: the instance with the index N / 100 - 1
  *
- * For a function without a GPU, GPU is 0. The GPU of an instance is N. The file $SIMNVML.log lists the
- * initialisations, the shutdowns and the calls that block, and calls that the real library would not permit.
+ * For a function that does not refer to a GPU, GPU is 0. For an instance, GPU is the N of its `mig` line. The
+ * file $SIMNVML.log lists initialisations, shutdowns, calls that block, and calls that the real library would
+ * not permit.
  */
 #ifndef SIMNVML_H
 #define SIMNVML_H
@@ -37,7 +38,7 @@ extern int simnvml_gpm_samples; /* allocated by the caller and not yet freed */
 FILE *simnvml_script(void);
 /* Appends a line to the log. */
 void simnvml_log(const char *what, const char *function);
-/* Follows the script's lines for a call. Returns the call's result. */
+/* Makes a call fail or block if a line of the script requires it. Returns the call's result. */
 int simnvml_follow(const char *function, unsigned gpu);
 
 struct instance {
@@ -45,9 +46,10 @@ struct instance {
     char uuid[80], profile[32];
     unsigned long long bytes;
 };
-/* Returns whether the script has the instance, and reads its line. */
+/* Returns whether the script contains the instance. If it does, fills in `instance` from the script's
+ * line. */
 bool simnvml_instance(unsigned number, struct instance *instance);
-/* Returns whether the script divides the GPU. */
+/* Returns whether the script divides the GPU into instances. */
 bool simnvml_is_divided(unsigned gpu);
 
 /* A device handle is the number of its GPU or instance, counted from 1. */
@@ -56,7 +58,7 @@ static inline unsigned simnvml_gpu(const void *device)
     return (unsigned)(size_t)device - 1;
 }
 
-/* Begins a function that does not work for instances. */
+/* The beginning of a function that does not support instances. */
 #define ENTER(device)                                                                                        \
     if (simnvml_gpu(device) >= 100) {                                                                        \
         simnvml_log("wrong", __func__);                                                                      \
@@ -64,7 +66,7 @@ static inline unsigned simnvml_gpu(const void *device)
     }                                                                                                        \
     ENTER_ANY(device)
 
-/* Begins a function that also works for instances. */
+/* The beginning of a function that also supports instances. */
 #define ENTER_ANY(device)                                                                                    \
     const unsigned gpu = simnvml_gpu(device);                                                                \
     const int result = gpu < 100 || simnvml_instance(gpu, &(struct instance){ 0 })                           \

@@ -1,5 +1,5 @@
-/* The functions of GPM. A metric has the same value between any two samples, except in the script. For an
- * instance, it has half of that value. */
+/* The functions of GPM. A metric has the same value for any two samples, unless a line of the script changes
+ * it. For an instance, the value is half as large. */
 #include "simnvml.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct metrics {
     struct metric metric[METRICS_MAX];
 };
 
-/* The values by metric, in percent, and in MiB/s for the PCIe traffic (20 and 21). */
+/* The value of each metric, in percent, or in MiB/s for PCIe traffic (metrics 20 and 21). */
 static const double values[METRICS_MAX] = {
     [2] = 80.0625, [3] = 40.125, [4] = 5,           [5] = 50.25, [10] = 30.75,
     [11] = 0,      [12] = 20.5,  [13] = 10.0078125, [20] = 1000, [21] = 2000,
@@ -82,7 +82,7 @@ int nvmlGpmMigSampleGet(void *device, unsigned gpu_instance, struct sample *samp
     return INVALID_ARGUMENT;
 }
 
-/* Follows the lines of the script that change a metric. */
+/* Changes a metric's result and value as the lines of the script specify. */
 static void change_metric(unsigned gpu, struct metric *metric)
 {
     char line[4096];
