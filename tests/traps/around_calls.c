@@ -137,8 +137,8 @@ static void *from_callback(void *which)
     return NULL;
 }
 
-/* Creates a thread that makes its first call, and waits for the thread. If the hook held a lock across
- * cuStreamSynchronize, this callback would deadlock. */
+/* Creates a thread that makes its first call, and waits until that thread has ended. If the hook held a lock
+ * during cuStreamSynchronize, this callback would deadlock. */
 static void callback(void *which)
 {
     pthread_t other;
@@ -172,8 +172,8 @@ static void *beside(void *results)
     int *result = results;
     cuDevicePrimaryCtxRetain(&context, 0);
     cuCtxSetCurrent(context);
-    /* While a global capture is in progress, unsafe calls by other threads fail and end the capture. These
-     * calls are safe. */
+    /* While a global capture is in progress, unsafe calls by other threads fail and end the capture. The
+     * calls below are safe. */
     result[0] = cuCtxGetCurrent(&context);
     result[1] = cuLaunchKernel(functions[2], 1, 1, 1, 1, 1, 1, 0, (CUstream)2, NULL, NULL);
     return NULL;

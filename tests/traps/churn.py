@@ -1,5 +1,5 @@
-"""Creates and destroys threads, modules and child processes. The memory of the process, the daemon and /dev/shm stays bounded, and every
-launch has its kernel's name, although handles are reused under other names.
+"""Creates and destroys threads, modules and child processes. The memory that the process, the daemon and /dev/shm use must stay bounded.
+Every launch must have its kernel's name, even though the driver reuses handles for kernels with other names.
 
     churn.py          a twentieth of the long form; `meson test` runs this one
     churn.py --long   100,000 threads, 10,000 modules and as many libraries, 1,000 forks
@@ -13,16 +13,16 @@ from trap_test import Session, WORKLOADS, check, equal
 
 SCALE = 1 if "--long" in sys.argv[1:] else 20
 THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
-# Limits on how much memory may grow between a tenth of a phase and its end. The process keeps up to 256 KiB of strings that are no longer
-# referenced. The C library's heap accounts for the rest of PROCESS_KB. /dev/shm may grow by a lane or two if the daemon is late. The daemon
-# grows until it knows all combinations of thread, function and status, whose number is limited, and until SQLite's cache of 8 MiB is full.
-# The daemon must never exceed DAEMON_MOST_KB.
+# Limits on how much memory use may grow between the first tenth of a phase and the end of the phase. The process keeps up to 256 KiB of
+# strings that are no longer referenced. The C library's heap accounts for the rest of PROCESS_KB. /dev/shm may grow by a lane or two if the
+# daemon is late. The daemon grows until it knows all combinations of thread, function and status, whose number is limited, and until
+# SQLite's cache of 8 MiB is full. The daemon must never exceed DAEMON_MOST_KB.
 PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
 
 
 def rss_kb(pid):
-    """Returns the unshared resident memory. The pages of a ring that has grown become resident again, and are counted as part of
-    /dev/shm."""
+    """Returns the size of the resident memory that is not shared. Shared memory is excluded, because a ring's pages become resident again
+    after the ring has grown, and they are also counted as part of /dev/shm."""
     with open(f"/proc/{pid}/status") as status:
         kb = {line.split(":")[0]: int(line.split()[1]) for line in status if line.startswith(("VmRSS", "RssShmem"))}
     return kb["VmRSS"] - kb["RssShmem"]

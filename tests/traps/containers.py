@@ -116,7 +116,7 @@ def sibling(s):
                 for _ in range(3):
                     ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
                 victim.kill()
-            # unshare has exited. The processes that unshare kills exit a moment later.
+            # unshare has already exited, but the processes that it kills exit a moment later.
             s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
             ended(s, {"exited": 5, "killed": before + 1})
         equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
@@ -132,8 +132,9 @@ AHEAD_S = 100000
 
 
 def clocks(s):
-    """A time namespace has clocks with separate offsets. Calls are stored in the daemon's time, whether the daemon or the program is
-    inside the namespace, and with both of cudatrace's clocks. A process inside the namespace counts as running until it exits."""
+    """A time namespace gives its clocks separate offsets. The times of calls must be stored in the daemon's time, whether the daemon or the
+    program is inside the namespace, and whichever of its two clocks cudatrace uses. A process inside the namespace must count as running
+    until it exits."""
     inside = ("unshare", "--time", "--monotonic", AHEAD_S, "--boottime", 2 * AHEAD_S, "--fork", "--kill-child")
     origins = {(): 0, inside: AHEAD_S * 10**9}
     for daemon, program in (((), inside), (inside, ())):

@@ -1,4 +1,4 @@
-/* Closes each of descriptors 0 to 2 whose bit is set in argv[1], and opens no files afterwards. Then makes
+/* Closes each descriptor from 0 to 2 whose bit is set in argv[1], and opens no files afterwards. Then makes
  * calls in threads and in a child, and prints how many of the closed descriptors are open at the end. */
 #include "cuda_min.h"
 

@@ -1,5 +1,5 @@
-"""Runs a program that closes one or more of the descriptors 0 to 2. If the hook opens a file under one of these numbers, it does so only
-with O_PATH, so that reading and writing still fail. strace lists the files that the hook opens."""
+"""Runs a program that closes one or more of the descriptors 0 to 2. If a file that the hook opens gets one of these numbers, the hook must
+have opened it with O_PATH, so that reading and writing still fail. strace lists the files that the hook opens."""
 import re
 
 from trap_test import LINKED, Session, check, compiled, equal, needs

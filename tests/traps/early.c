@@ -1,7 +1,7 @@
-/* A program that makes calls as early as possible and in unusual places. One place is a malloc that looks up
- * the next malloc (-DALLOCATOR, preloaded before or after the hook), and another is .preinit_array. The third
- * is the constructor of a library that is being opened (-DPLUGIN), which runs with the loader's lock held
- * while other threads make their first calls. */
+/* A program that makes calls as early as possible and in unusual places. One such place is a malloc that
+ * looks up the next malloc (-DALLOCATOR, preloaded before or after the hook), and another is .preinit_array.
+ * A third place is the constructor of a library that is being opened (-DPLUGIN), which runs with the loader's
+ * lock held while other threads make their first calls. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

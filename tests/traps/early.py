@@ -1,4 +1,5 @@
-"""Tests dlsym and calls before any constructor has run, inside malloc's own initialization, and while the loader's lock is held."""
+"""Tests dlsym() and driver calls before any constructor has run, inside malloc's own initialization, and while the loader's lock is
+held."""
 from trap_test import LINKED, Session, compiled, equal, library, preloads, recorded
 
 with Session() as s:

@@ -1,6 +1,6 @@
-"""Tests the hook together with five kinds of memory-limiting libraries, which are loaded before the hook, after it, and on both sides.
-The programs obtain the driver in three ways. The program and the limiters see the same results as without the hook, and the trace
-contains the driver's calls."""
+"""Tests the hook together with five kinds of memory-limiting libraries, which are loaded before the hook, after it, or both before and
+after it. The programs obtain the driver in three ways. The program and the limiters must see the same results as without the hook, and the
+trace must contain the calls to the driver."""
 from trap_test import LINKED, Session, check, compiled, equal, library, preloads
 
 KINDS = ["NEXT", "DLSYM", "DLVSYM", "PROC", "HANDLE"]
@@ -39,7 +39,7 @@ with Session() as s:
             print(f"{kind:7} {' '.join(order):17}", *(f"{cell:>24}" for cell in cells))
     s.check_identity()
 
-    # Without a driver, looking up the next function fails, and no call recurses forever.
+    # Without a driver, looking up the next function must fail, and no call may recurse forever.
     weak = compiled(s, "interposers.c", "-DWEAK", output="weak")
     init = library(s, "interposers.c", "cuinit.so", "-DCUINIT")
     for order in [["HOOK"], [init, "HOOK"], ["HOOK", init]]:

@@ -66,8 +66,9 @@ static CUlibrary by_function_and_kernel(void)
     return library;
 }
 
-/* Gets handles from lists. The names are known from the function or from an image that contains only one
- * kernel, or become known when the program queries them. */
+/* Gets handles from the driver's lists of functions and kernels. The hook knows a kernel's name from an
+ * earlier call, or from an image that contains only one kernel, or learns the name when the program queries
+ * it. */
 static void by_lists(CUlibrary library)
 {
     CUmodule other;
@@ -92,8 +93,9 @@ static void by_lists(CUlibrary library)
     launch(kernels[0]);
 }
 
-/* Obtains a library's module, and then the same handles under other names, without the hook. The old names
- * were dropped when the library was unloaded. */
+/* Obtains a kernel from a library's module. After the library has been unloaded, obtains kernels with other
+ * names and possibly the same handles, without the hook. The hook dropped the old names when the library was
+ * unloaded. */
 static void handle_comes_again(CUlibrary library)
 {
     CUmodule of_library;

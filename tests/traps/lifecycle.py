@@ -31,8 +31,8 @@ UNTOLD = {"exec_plain", "ends"}
 WAYS = {
     "fork_busy": way({"exited": TIMES + 1}, loses=["full"], env=FORKS),
     "fork_exec": way({"exited": 11}, env=FORKS),
-    # The child makes its calls in its parent's memory, so they are counted as the parent's calls. The calls are lost if the thread has no
-    # lane.
+    # A child of vfork() makes its calls in its parent's memory, so its calls are counted as the parent's. These calls are lost if the
+    # thread that called vfork() has no lane.
     "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
     "vfork_first": way({"exited": 1}, unrecorded=1),
     "spawn": way({"exited": 4}),
@@ -88,8 +88,8 @@ def examine(s, name, facts, program, before):
     open_calls = collections.Counter(row[0] for row in s.rows(
         "SELECT name FROM open_calls WHERE process_id > ? AND name = 'cuCtxSynchronize'", before))
     equal(dict(open_calls), facts["open_calls"], "open calls")
-    # The driver counts by process. If a child shares its parent's memory, calls are counted in the file of whichever process made the
-    # first call.
+    # The driver counts each process's calls in a separate file. If a child shares its parent's memory, calls are counted in the file of
+    # whichever process made the first call.
     borrowed = name.startswith("vfork")
     seen, truth = collections.Counter(), collections.Counter()
     for (pid, function), calls in s.truth().items():

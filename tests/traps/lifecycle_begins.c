@@ -118,7 +118,7 @@ int way_vfork_calls(void)
     return 0;
 }
 
-/* The first call is made by the child. */
+/* Calls vfork(), and makes the process's first call in the child. */
 int way_vfork_first(void)
 {
     const pid_t child = vfork();
@@ -194,7 +194,7 @@ int way_exec_killed(void)
 
 enum { OWN = 40, LAST_FD = 1024 };
 
-/* Opens files for the program, which take the numbers of all descriptors that were open before. */
+/* Opens the program's own files, which get the numbers of all descriptors that were open before. */
 static void take_descriptors(int own[OWN])
 {
     char path[4200];

@@ -96,7 +96,7 @@ int way_cancel_async(void)
     return 0;
 }
 
-/* Continues in another thread after the first thread has ended. */
+/* Makes calls in another thread after the first thread has ended. */
 static void *outlives(void *data)
 {
     if (data)

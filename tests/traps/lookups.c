@@ -1,6 +1,7 @@
 /* Uses dlsym() as programs do. The result depends on the caller and on the symbol's version. Prints the
  * results, and what dlerror() returns after failures. liblookup_first.so and liblookup_second.so (compiled
- * with -DLOOKUP) both export lookup_which(). The one in the first library also looks up the next one. */
+ * with -DLOOKUP) both export lookup_which(). The function in the first library also looks up the next
+ * lookup_which(). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ int lookup_next(void)
     return next ? next() : -1;
 }
 
-/* Calls the cuLookup() of the next library in the search order, which is not the driver's. */
+/* Calls the cuLookup() of the next library in the search order, which is not the driver. */
 int lookup_next_cu(void)
 {
     int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "cuLookup");

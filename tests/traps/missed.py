@@ -66,6 +66,6 @@ with Session() as s:
     env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
     said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
     check(kind in said.stderr.splitlines()[0], "by PATH", said.stderr)
-    # `run` prints no such line for a program that can be traced.
+    # `cudatrace run` prints no such line for a program that can be traced.
     said = s.trace(compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="seen"))
     equal(said.stderr, "", "about one that was traced")

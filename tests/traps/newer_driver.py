@@ -1,6 +1,6 @@
-"""Tests a driver that is newer than the hook's table. Unknown functions receive fallback stubs under the requested name. Export tables
-and exported data remain the driver's own. A cuInit that forks, executes a helper and registers atfork handlers is recorded like any other
-call."""
+"""Tests a driver that is newer than the hook's table. For an unknown function, the program gets a fallback stub, which records calls under
+the requested name. Export tables and exported data remain the driver's own. A cuInit that forks, executes a helper and registers atfork
+handlers is recorded like any other call."""
 from trap_test import Session, check, compiled, equal, library, recorded, same
 
 with Session() as s:

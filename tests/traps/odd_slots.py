@@ -1,6 +1,6 @@
 """Tests a driver whose exported functions only resemble calls through a slot. Two names share one slot. Slots are read-only or misaligned,
-or lead elsewhere. Some functions test a different word first. The hook finds these functions by name, and counts each call once. The driver
-or another library makes pages read-only, and neither the hook nor visits write to slots or pointers in these pages."""
+or lead elsewhere. Some functions test a different word first. The hook finds these functions by name, and counts each call once. If the
+driver or another library makes a page read-only, neither the hook nor a visit (proto/visit.h) writes to slots or pointers in that page."""
 import ctypes
 import signal
 import subprocess
@@ -13,7 +13,8 @@ FUNCTIONS = 12
 
 
 def visited(hook, session, driver):
-    """Makes a visit. Before the visit ends, the driver protects a slot that the hook has exchanged."""
+    """Makes the hook start recording, and later stop, as `attach` does. In between, the driver protects a slot that the hook has
+    exchanged."""
     cuda, visit = ctypes.CDLL(driver), load(hook)
     equal((visit(RECORD, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "the visit")
     equal(cuda.protect_ten(), 0, "the driver's mprotect()")

@@ -1,5 +1,5 @@
 """Tests programs that obtain the driver in ways that bypass preloaded libraries: RTLD_DEEPBIND, dlmopen, and a dlsym obtained with dlvsym.
-The programs' results are unchanged, and their calls are in the trace, whether or not the driver has slots.
+The programs' results must be unchanged, and their calls must be in the trace, whether or not the driver has slots.
 
     passed_by.py deepbind | dlmopen | dlvsym
 """

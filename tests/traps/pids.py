@@ -40,7 +40,7 @@ def reuse(s):
 
 
 def namespace(s):
-    """The daemon is outside. Programs see themselves as pids 1 and 2 of their own namespace."""
+    """Runs the daemon outside the programs' pid namespaces. In its own namespace, each program has pid 1 or 2."""
     s.start_daemon()
     for _ in range(2):
         s.run("unshare", "-p", "-f", "--mount-proc", *CALLS, 500)

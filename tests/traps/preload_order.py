@@ -41,7 +41,7 @@ with Session() as s:
             equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), (order, program))
     s.flush()
     s.check_identity(lost=None)
-    # The driver also counts programs that were run without the hook. These are omitted.
+    # The driver also counts the calls of programs that were run without the hook, which are omitted here.
     traced = {pid for (pid,) in s.rows("SELECT pid FROM processes")}
     truth = {key: n for key, n in s.truth().items() if key[0] in traced}
     seen = s.totals()

@@ -1,6 +1,6 @@
 """Tests cuGetProcAddress. The 439 queries that libcudart 13.0 makes must return the same results, statuses and pointers as in the
-untraced program, and each pointer must be a stub's. The test also covers four and five arguments, a NULL status, and versions with
-different addresses."""
+untraced program, and each pointer must be a stub's. The test also covers calls with four and with five arguments, a NULL status, and
+functions whose versions have different addresses."""
 from trap_test import SOURCE, Session, check, compiled, equal, recorded, same
 
 QUERIES = SOURCE / "tests/simcuda/cudart-13.0.procaddress.tsv"

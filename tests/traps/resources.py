@@ -1,5 +1,5 @@
-"""Tests the limits on the hook's use of the program's resources (SECURITY.md, "What the hook takes of the program"). The program runs at
-each limit, and is not affected.
+"""Tests the limits on the hook's use of the program's resources (SECURITY.md, "What the hook takes of the program"). The test runs a
+program at each limit, and the hook must not affect the program.
 
     resources.py WAY…      shared, addresses, files, restarts, left_out, written, removed; all of them if none is named
 """
@@ -107,7 +107,7 @@ def addresses():
             program.end()
         s.flush()
         s.check_identity(lost=None)
-        # The hook's own code and data are not counted as part of the sixteenth.
+        # The hook's own code and data do not count towards the sixteenth of the address space that the hook may use.
         taken, code = sizes[1] - sizes[0], 16 * MIB
         check(taken <= limit // 16 + code, "the hook took", taken, "of", limit)
         print(f"{taken >> 10} KiB of {limit >> 10} for {threads} threads, {lost(s)} calls lost")

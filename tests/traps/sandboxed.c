@@ -66,7 +66,7 @@ static void step(const char *name)
         _exit(3);
 }
 
-/* The last instruction determines what happens at all other system calls. */
+/* The filter's last instruction determines what happens at all other system calls. */
 static struct sock_filter few[] = {
     NUMBER,
     ALLOW(read),

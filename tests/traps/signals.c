@@ -140,8 +140,8 @@ static void on_signal(int number)
 
 enum { LATE_CALLS = 20 };
 
-/* Lets the forked child continue. The collector reads before and after the child continues, so that it would
- * see the child's writes to its parent's lane. */
+/* Lets the forked child continue. The collector reads the lane before and after the child continues, so that
+ * any write by the child to its parent's lane would be detected. */
 static void let_child_go_on(void)
 {
     const char *flush = getenv("TEST_FLUSH");
@@ -155,7 +155,7 @@ static void let_child_go_on(void)
         exit(12);
 }
 
-/* Makes one call for each instruction that it executes in the hook. */
+/* Makes one call for each instruction that a call executes in the hook. */
 static void every_instruction(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
@@ -294,7 +294,7 @@ static void trace(void)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* Computes the slot that the hook uses to remember a kernel. */
+/* Computes the index of the slot that the hook uses to remember a kernel. */
 static uint64_t place_of(CUfunction function)
 {
     return (uint64_t)(uintptr_t)function * UINT64_C(0x9e3779b97f4a7c15) >> 58;
@@ -368,7 +368,7 @@ int main(int argc, char **argv)
         return 7;
     if (killed)
         printf("%d children were killed\n", killed);
-    /* Without the hook, there are no such instructions. */
+    /* Without the hook, a call executes none of the hook's instructions. */
     printf("%s: %s, %ld rounds\n", what,
            shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions", shared->rounds);
     return 0;

@@ -54,7 +54,7 @@ def recorded(s, like="%"):
 
 
 def counted(s):
-    """Returns {function: calls}, as the simulated driver has counted the calls of all processes since the session began."""
+    """Returns {function: calls} for all processes since the session began, as counted by the simulated driver."""
     sums = {}
     for (_, name), calls in s.truth().items():
         sums[name] = sums.get(name, 0) + calls

@@ -1,5 +1,5 @@
-"""Tests two images of the driver in one process, which are loaded by path or into separate namespaces. The calls to both are recorded, by
-slots or by names, whether the program uses dlsym or cuGetProcAddress."""
+"""Tests two images of the driver in one process, which are loaded by path or into separate namespaces. Calls to both images must be
+recorded, by slots or by names, whether the program uses dlsym or cuGetProcAddress."""
 import shutil
 
 from trap_test import SIMCUDA, Session, compiled, equal, recorded
