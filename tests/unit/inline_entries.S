@@ -261,7 +261,7 @@ inline_sum: /* other functions jump to this one; not exported */
         jmp     2b
         END     begins_as_580
 
-        /* The following functions are refused. */
+        /* For each function below, the plan must refuse to make a slot. */
         ENTRY   repeats
 1:      add     %rsi, %rax
         dec     %rdi
@@ -277,7 +277,8 @@ inline_sum: /* other functions jump to this one; not exported */
         ret
         END     repeats_behind_landing
 
-        /* The only jump to this function's loop is in its cold part, which is outside its symbol. */
+        /* The only jump to this function's loop is in the function's cold part, which is outside the
+         * function's symbol. */
         ENTRY   has_cold_part
         sub     $8, %rsp
 1:      dec     %rdi

@@ -95,7 +95,7 @@ void patched_add(struct patched *library, bool (*wanted)(const char *name))
             hash = (const uint32_t *)entry->d_un.d_ptr;
     }
     ENSURE(strings && symbols && hash);
-    /* The chain of the highest bucket ends with the last symbol. */
+    /* The last symbol is at the end of whichever chain begins last in the hash table. */
     const uint32_t buckets = hash[0], first = hash[1];
     const uint32_t *bucket = hash + 4 + hash[2] * 2, *chain = bucket + buckets;
     uint32_t last = 0;

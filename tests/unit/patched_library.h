@@ -22,7 +22,7 @@ struct patched *patched_open(const char *path);
 void patched_add(struct patched *library, bool (*wanted)(const char *name));
 void *patched_function(const struct patched *library, const char *name);
 
-/* Maps an area near the library, and makes the plan for it. */
+/* Maps an area near the library, and makes the plan for giving slots to the library's functions. */
 void patched_plan(struct patched *library);
 enum ct_inline_verdict patched_verdict(const struct patched *library, const char *name);
 void patched_say(const struct patched *library, const char *path);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "a10" is an allocation at 10. "f20-40" is a call from 20 to 40 that frees it. "l" means that the following
- * records arrive late. "?1" means one free of unknown memory. Times are in milliseconds. */
+/* "a10" is an allocation at 10. "f20-40" is a call from 20 to 40 that frees the memory. "l" means that the
+ * following records arrive late. "?1" means one free of unknown memory. Times are in milliseconds. */
 static const struct {
     const char *what, *events, *wanted;
 } cases[] = {

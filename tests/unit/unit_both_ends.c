@@ -1,7 +1,7 @@
 /* Runs the hook's code and the collector's code on one segment, in threads of the same process, so that TSan
  * can check them (the `threads` build). Threads start and end, records take two to six slots and wrap around
- * the rings many times, and open calls are read at the same time. In the end, calls = stored + lost, and each
- * thread's rows are its calls in order.
+ * the rings many times, and open calls are read at the same time. In the end, the number of calls must equal
+ * stored + lost, and each thread's rows must be the thread's calls in order.
  *
  *   paced  threads wait for the collector when a ring might be full: nothing is lost
  *   full   the collector waits until a ring is full: calls are lost

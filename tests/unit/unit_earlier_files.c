@@ -88,7 +88,7 @@ int main(void)
     expect("nothing is there", !has(CALL_ID) && prune() == 0);
     expect("a link of ours", symlink(away, path) == 0 && has(CALL_ID));
     unlink(path);
-    /* Remove these two files, because a read-only connection does not do so. */
+    /* Remove the write-ahead log and its index, because a read-only connection does not remove them. */
     snprintf(side, sizeof(side), "%s-wal", away);
     unlink(side);
     snprintf(side, sizeof(side), "%s-shm", away);

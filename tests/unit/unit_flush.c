@@ -1,5 +1,5 @@
-/* Tests that all calls that a report presents as flushed have been flushed. The test covers reports on
- * several batches, users whose calls were held back, and a daemon that has not yet looked for new
+/* Tests that if a report presents calls as flushed, they have in fact been flushed. The test covers reports
+ * on several batches, users whose calls were held back, and a daemon that has not yet looked for new
  * segments. */
 #include "batch.h"
 #include "clock.h"
@@ -28,7 +28,7 @@ static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_n
 
 static void check_held(void)
 {
-    /* Adding the same users again needs no more room. */
+    /* Adding the same users again must not use up more of the list. */
     struct ct_report report = held_of(1, CT_HELD_MAX, 20), earlier = held_of(1, CT_HELD_MAX, 10);
     ct_report_add(&report, &earlier);
     expect("the later moment counts", report.flushed_ns == 20);

@@ -1,5 +1,5 @@
-/* Tests that if a file is truncated while it is read, the read returns zeros and sets a mark, and there is no
- * SIGBUS. */
+/* Tests that if a mapped file has been truncated, reading the missing part returns zeros, and marks the
+ * file's guard as poisoned, but does not end the process with SIGBUS. */
 #include "cut_guard.h"
 
 #include <fcntl.h>

@@ -37,7 +37,7 @@ static uint64_t call(any_function *function, uint64_t *calls)
 
 /* ---- a thread inside a patch ---- */
 
-/* Used by the single-step handler: the address where it must stop, and the address where it must continue. */
+/* The address where the single-step handler stops a call, and the address where the call then continues. */
 static struct {
     uint64_t at, to;
     bool has_moved;
@@ -88,7 +88,7 @@ static uint64_t call_and_move(any_function *function, const struct ct_inline_pat
     return sum;
 }
 
-/* Returns the number of places in the function that were tried. */
+/* Moves calls from every place inside the patch. Returns the number of places that were tried. */
 static int move_from_everywhere(const struct patched *library, const char *name, uint64_t expected)
 {
     const struct sigaction step = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
@@ -218,7 +218,7 @@ static void try_by_hand(const char *path)
         const uint64_t counted = *patched_counter(library, by_hand[i].name);
         ENSURE(by_hand[i].flags & CALLS_ITSELF ? counted > calls : counted == calls);
     }
-    /* A second plan must recognize the jumps. */
+    /* A second plan must recognize the jumps that the first plan has put in. */
     struct ct_inline_plan again;
     EXPECT(0, ct_inline_plan_make(&again, &library->image, library->functions, library->count,
                                   library->plan.area));

@@ -215,7 +215,7 @@ static void test_names(void)
         ENSURE(snprintf(wanted, sizeof(wanted), "%s%s", prefix, rows[i].name) < (int)sizeof(wanted));
         expect_name((enum ct_ioctl_space)rows[i].space, rows[i].number, NULL, wanted);
     }
-    /* These names might be sent by another version of the hook, or by a hostile one. */
+    /* These names are invalid, but another version of the hook or a hostile program might send them. */
     char name[CT_IOCTL_NAME_MAX + 1];
     uint32_t category;
     static const char *const others[] = { "",     "UVM other", "RM other",

@@ -119,7 +119,8 @@ static void nested(void)
     ct_names_unload(0x72, UINT64_MAX);
 }
 
-/* Learns known names again. Lanes may keep the kernels that they remember. */
+/* Learns names that are already known. The version of the names must not change, so that lanes can keep the
+ * kernels that they remember. */
 static void again(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);
@@ -143,7 +144,7 @@ static void again(void)
     ensure(is_named(0x20, NULL) && is_named(0x30, NULL), "it goes with its owner");
 }
 
-/* Another thread's module receives the same handles before the first thread's unload has returned. */
+/* While one thread's unload has not yet returned, another thread's module receives the same handles. */
 static void late_unload(void)
 {
     ct_names_learn(0x2000, 0x1, "before", &producer);
@@ -187,7 +188,7 @@ static void told(void)
 }
 
 /* A program that obtains functions without the hook may receive a destroyed context's handles. This must be
- * the last test, because the hook continues to doubt handles afterwards. */
+ * the last test, because from then on, the hook discards all names whenever a context is destroyed. */
 static void doubted(void)
 {
     ct_names_learn(0xb1, 0xb0, "before", &producer);

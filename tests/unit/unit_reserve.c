@@ -1,5 +1,5 @@
-/* Tests the hook's reserve.c. The reserve's size depends on the first records in a ring and on the number of
- * lost calls. */
+/* Tests the hook's reserve.c. The size of a ring's reserve, which is closed to low-priority calls, depends on
+ * the first records in the ring and on the number of lost calls. */
 #include "../ensure.h"
 #include "record.h"
 #include "reserve.h"

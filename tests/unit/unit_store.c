@@ -296,9 +296,9 @@ int main(void)
     equal("a late one", (long long)expire(middle_ns, 100).rows, 1);
     check_window(base_ns - 100 * SECOND, base_ns + 100 * SECOND);
 
-    /* Numbering restarts once no older call is left, and then the old numbers are removed. The thread
-     * remains, because it is still running. According to the time that is passed to the store, sweeps are a
-     * second apart. */
+    /* Numbering restarts once no older call is left, and the rows that use old numbers are then removed. The
+     * thread's row remains, because the thread is still running. According to the time that is passed to the
+     * store, sweeps are a second apart. */
     now_ns += SECOND;
     const uint32_t numbering = store->numbering;
     expire(ct_monotonic_ns(), 1 << 20);

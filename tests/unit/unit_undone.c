@@ -140,8 +140,8 @@ static void check_commit_beside(void)
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
     equal("generation", ct_store_generation(store), generation + 1);
 
-    /* If a batch cannot begin because another connection holds the lock, it is aborted, even if the lock is
-     * then released. */
+    /* If a batch cannot begin because another connection holds the lock, the batch is aborted, even if the
+     * lock is released soon afterwards. */
     put_call(now_ns + 3);
     equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 4);
@@ -209,7 +209,7 @@ static void check_orphans(void)
     equal("a batch on a full disk", report.error[0] != 0, true);
     equal("running", ask("SELECT count(*) FROM process WHERE state = 'running'"), 1);
 
-    /* Make the list of running processes unreadable. */
+    /* Rename a table, so that the list of running processes cannot be read. */
     equal("away", sqlite3_exec(reader, "ALTER TABLE process RENAME TO away", NULL, NULL, NULL), SQLITE_OK);
     equal("ending nobody knows whom", ct_ledger_end_orphans(&collection.ledger, 1, 1, ended, NULL, NULL), -1);
     equal("back", sqlite3_exec(reader, "ALTER TABLE away RENAME TO process", NULL, NULL, NULL), SQLITE_OK);

@@ -1,4 +1,4 @@
-/* Tests how long a lane may hold back the rows of all lanes: for as long as the lane may still publish a
+/* Tests how long a lane may hold back the rows of all lanes: for as long as the lane might still publish a
  * record. Repeatedly announcing records must not prolong the delay. */
 #include "shm_lane.h"
 
