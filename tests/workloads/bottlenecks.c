@@ -43,7 +43,7 @@ static void launch_one(long long i)
         pause_ns(pause_us * 1000);
 }
 
-/* Works like the two threads of a forward and a backward pass. */
+/* Launches kernels in turn with another thread, like the threads of a forward and a backward pass. */
 static void *take_turns(void *which)
 {
     const int mine = which ? 1 : 0;

@@ -47,8 +47,8 @@ static void be_refused(void)
         EXPECT(CUDA_ERROR_NOT_INITIALIZED, cu.CtxGetCurrent(&context));
 }
 
-/* Makes a child's calls, and then ends the child as its number selects, or returns the result for main() to
- * return. */
+/* Makes a child's calls. Then, depending on the child's number, ends the child, or returns the exit status
+ * that main() must return. */
 static int child(long long number, bool is_late)
 {
     CUcontext context;

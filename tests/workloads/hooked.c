@@ -1,5 +1,6 @@
-/* hooked.c: calls the functions of hookable.c in and around driver calls. The driver makes the callback from
- * cuOccupancyMaxPotentialBlockSize, which fails here because it is given no function. */
+/* hooked.c: calls the functions of hookable.c in and around driver calls. To run code inside a driver call,
+ * the program passes the code as a callback to cuOccupancyMaxPotentialBlockSize. After the callback,
+ * cuOccupancyMaxPotentialBlockSize fails, because its function argument is NULL. */
 #include "hookable.h"
 #include "workload.h"
 

@@ -306,8 +306,8 @@ struct share {
 static const struct share getctx[] = { { get_current, 1 }, { NULL, 0 } };
 
 /* How often each function is called in 205 training steps of a small convolutional network, with PyTorch 2.11
- * on an H200. Functions that are called fewer than 20 times are omitted, except for reads, which check the
- * other calls. The failing calls are added. */
+ * on an H200. Functions that were called fewer than 20 times are omitted, except for reads, which check the
+ * other calls. Failing calls, which the training did not make, have been added. */
 static const struct share training[] = {
     { get_device, 65936 },
     { get_primary_state, 20049 },

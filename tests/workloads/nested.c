@@ -1,6 +1,7 @@
 /* nested.c: makes calls within calls, nested deeper than a probe can count, and leaves some calls by
- * longjmp(). The driver makes the callback from cuOccupancyMaxPotentialBlockSize, which fails here because it
- * is given no function. */
+ * longjmp(). To run code inside a driver call, the program passes the code as a callback to
+ * cuOccupancyMaxPotentialBlockSize. After the callback, cuOccupancyMaxPotentialBlockSize fails, because its
+ * function argument is NULL. */
 #include "workload.h"
 
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static size_t stay(int block_size)
     return 0;
 }
 
-/* Both calls are made at the same stack position. */
+/* Makes two calls at the same stack position. The first call is left by longjmp(), and the second returns. */
 static void leave_and_stay(int calls)
 {
     for (volatile int i = 0; i < 2; i++) {

@@ -65,7 +65,8 @@ static void launch_on(CUstream stream)
     OK(cuLaunchKernel(fill, 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
 }
 
-/* One stream forks to another through an event, and the other stream joins it again. */
+/* Captures two streams. The second stream is forked from the first through an event, and is later joined
+ * again. */
 static CUgraph capture_two_streams(CUstream first, CUstream second, CUstream outside)
 {
     CUevent fork, join;

@@ -14,7 +14,7 @@ static void virtual_memory(void)
     CALL(cuMemMap, A(ADDRESS, piece, 0, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(second, piece, piece, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(third, piece, 0, MEMORY + 1, 0), I(bytes, piece));
-    /* The second holder releases the memory, and so does the first. */
+    /* Retain the memory a second time. Both holders then release it. */
     CALL(cuMemRetainAllocationHandle, A(out(MEMORY), ADDRESS), UNKNOWN(bytes));
     CALL(cuMemRelease, A(MEMORY), F(memory, MEMORY));
     CALL(cuMemImportFromShareableHandle, A(out(MEMORY + 2), 3, n(1)), UNKNOWN(bytes));
@@ -57,7 +57,7 @@ static void shared_memory(void)
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), UNKNOWN(bytes));
-    /* The program queries the memory by an address in the middle of it. */
+    /* The program queries the memory through an address in the middle of the memory. */
     CALL(cuMemGetAddressRange_v2, A(out(opened), out(SIZE), opened + 5), I(address, opened + 5),
          O(address, opened), O(bytes, SIZE));
     SAID("cuIpcOpenEventHandle", open_event(out(EVENT), handle), O(event, EVENT));

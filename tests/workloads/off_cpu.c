@@ -1,7 +1,8 @@
 /* Touches new pages inside one driver call, sleeps inside another, and does nothing inside a third. Prints
  * what the kernel counted for this thread during the first two calls: page faults, and context switches that
- * put the thread to sleep. The driver makes the callback from cuOccupancyMaxPotentialBlockSize, which fails
- * here because it is given no function. */
+ * put the thread to sleep. To run code inside a driver call, the program passes the code as a callback to
+ * cuOccupancyMaxPotentialBlockSize. After the callback, cuOccupancyMaxPotentialBlockSize fails, because its
+ * function argument is NULL. */
 #include "workload.h"
 
 #include <sys/mman.h>

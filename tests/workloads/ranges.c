@@ -208,8 +208,8 @@ static void processes(void)
     ENSURE(nvtx.RangeStartA("never ended") != third);
 }
 
-/* Threads end ranges that other threads have started. Each thread stores its range in a shared place, and
- * ends the range that was there before. */
+/* Makes threads end ranges that other threads have started. Each thread stores its new range in a shared
+ * array, and ends the range that the array contained before. */
 static void *exchange(void *places)
 {
     enum { PLACES = 4 };
