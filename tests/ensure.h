@@ -25,7 +25,7 @@ static inline void ensure_is(int expected, int result, const char *call, const c
     }
 }
 
-/* True in the short tier (docs/hacking.md). */
+/* Returns whether the tests run in the short tier (docs/hacking.md). */
 static inline bool tier_is_short(void)
 {
     const char *tier = getenv("CUDATRACE_TIER");

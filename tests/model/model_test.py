@@ -1,9 +1,9 @@
-"""Checks a model. Explores all states of the model with spin, and then all states of each broken twin. Spin must find an error in every
-twin.
+"""Checks a model. Explores all states of the model with spin, and then all states of each twin, which is a deliberately broken variant of
+the model. Spin must find an error in every twin.
 
-A twin is the model compiled with a macro TWIN_…. The model's first comment lists these macros. SMALL makes a model smaller. The short
-tier explores only the small model; other tiers explore the whole one. If no error is found in a small twin, the test explores the whole
-twin.
+Each twin is the model compiled with one of the macros TWIN_…, which the model's first comment lists. The macro SMALL makes a model smaller.
+The short tier explores only the small model; other tiers explore the whole one. If no error is found in a small twin, the test explores the
+whole twin.
 """
 import os
 import pathlib
@@ -23,7 +23,8 @@ WHOLE = os.environ.get("CUDATRACE_TIER", "short") != "short"
 def explore(model, *defines):
     """Explores the model, and returns the number of states, the number of errors and spin's output. The test fails if the search is
     incomplete."""
-    # The bounds are the search depth in steps, and log2 of the hash table's size. spin reports if a model exceeds the search depth.
+    # The bounds are the search depth in steps, and log2 of the hash table's size. spin prints a warning if a model exceeds the search
+    # depth.
     effort, bounds = ("-O0", ("-m50000", "-w20")) if "SMALL" in defines else ("-O2", ("-m2000000", "-w24"))
     with tempfile.TemporaryDirectory() as folder:
         for file in model.parent.glob("*.pml"):
@@ -40,8 +41,8 @@ def explore(model, *defines):
         run(*CACHE, "gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-c", "pan.c")
         run("gcc", "-o", "pan", "pan.o")
         said = run("./pan", *bounds)
-    # pan stops at the first error, and then also prints such a warning. If there is no error, the warning means that the search was
-    # incomplete.
+    # If pan stops at an error, it also prints a warning that the search is incomplete. If there is no error, such a warning must not be
+    # ignored.
     errors = int(re.search(r"errors: (\d+)", said)[1])
     if errors == 0 and re.search(r"not completed|depth too small|out of memory|MEMLIM", said):
         sys.exit(f"{model.name}: not all states were seen\n{said}")

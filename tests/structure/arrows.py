@@ -22,8 +22,8 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = SOURCE / "docs/pictures/structure.svg"
 
-# The parts and their folders, from the bottom to the top. A part may use the parts in its row, and a folder may use lower folders of its
-# part.
+# The parts and their folders, from the bottom to the top. A part may use the parts that its row lists, and a folder may use folders that
+# precede it in the same part.
 FLOORS = {
     "proto": ([], ["proto", "proto/base"]),
     "schema": ([], ["schema"]),
@@ -36,7 +36,7 @@ FLOORS = {
     "tools": (["proto", "schema"], ["tools/base", "tools/inline", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
                                     "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
-# Functions of the C library that the hook also defines. Using any of these names does not count as an arrow to the hook's file.
+# Functions of the C library that the hook also defines. Using such a function does not count as a dependency on the hook's file.
 INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}
 # Pairs of modules that implement one object in two files. Each of the two files states this in its first comment.
 ONE_OBJECT = []
@@ -55,8 +55,8 @@ def module(path):
 
 
 def include_arrows(files):
-    """Yields (module, module). An included name without a folder refers to a file in the includer's folder, or else to the only file with
-    that name."""
+    """Yields (module, module). If an included name has no folder, it refers to a file in the includer's folder, or else to the only file
+    with that name."""
     by_name = collections.defaultdict(list)
     for path in files:
         by_name[path.name].append(path)
@@ -126,7 +126,7 @@ def circles(arrows):
 
 
 def goes_up(a, b):
-    """Returns why the arrow is not allowed, or None if it is allowed."""
+    """Returns the reason why a dependency (arrow) is not allowed, or None if it is allowed."""
     below, floors = FLOORS[a.parts[0]]
     if a.parts[0] != b.parts[0]:
         return None if b.parts[0] in below else f"{a.parts[0]}/ does not look at {b.parts[0]}/"
@@ -145,13 +145,13 @@ def folder_arrows(arrows):
 
 
 def drawn():
-    """Returns the arrows in the current picture."""
+    """Returns the dependencies (arrows) that the current picture shows."""
     titles = re.findall(r"<title>([^<]*)</title>", PICTURE.read_text())
     return sorted(tuple(html.unescape(title).split("->")) for title in titles if "&gt;" in title)
 
 
 def shown(arrows):
-    """Returns the arrows to draw. Omits an arrow if a longer path connects the same two folders."""
+    """Returns the arrows to draw between folders. Omits an arrow if a longer path connects the same two folders."""
     following = collections.defaultdict(set)
     for a, b in folder_arrows(arrows):
         following[a].add(b)

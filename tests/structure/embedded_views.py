@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests how schema/embed.py reads the definitions of views. A definition that it cannot read is an error."""
+"""Tests how schema/embed.py reads the definitions of views. A definition that the script cannot read must cause an error."""
 import pathlib
 import sys
 

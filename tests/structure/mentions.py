@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that files and symbols named in documents and comments exist, so that these mentions are updated when something is moved or
-renamed.
+"""Checks that files and symbols named in documents and comments exist, so that documents and comments are updated when something is moved
+or renamed.
 
 A symbol is ct_… or CT_…. Within a symbol, a word in the other case is a placeholder, as in ct_decode_NAME and CT_LOG_kind. `SYMBOL` in
 `FILE`, `SYMBOL` (`FILE`…) and function() of FILE are correct if the file contains the symbol, with or without a prefix.
@@ -48,8 +48,8 @@ class Tree:
         return symbol in self.symbols or any(map(re.compile(meaning(symbol)).fullmatch, self.symbols))
 
     def has_in_file(self, symbol, file):
-        """Returns whether a file with the given path or name contains the symbol, or if there is no such file. files_named() reports a
-        missing file."""
+        """Returns True if a file with the given path or name contains the symbol. Also returns True if there is no such file, because
+        files_named() reports missing files."""
         files = [file] if file in self.text else self.named[file]
         return not files or any(re.search(rf"\b{meaning(symbol)}\b", self.text[file]) for file in files)
 

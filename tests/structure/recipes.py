@@ -101,7 +101,7 @@ def copy_of_tree(folder):
 
 
 def recipe_of(words):
-    """Returns the paragraph of docs/hacking.md."""
+    """Returns the paragraph of docs/hacking.md that contains the recipe."""
     for paragraph in (SOURCE / "docs/hacking.md").read_text().split("\n\n"):
         if f"**{words}" in paragraph:
             return paragraph

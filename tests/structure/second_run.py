@@ -17,8 +17,8 @@ test('twice', sh, args: ['-c', 'exit 1'])
 test('killed', sh, args: ['-c', 'mkdir FOLDER/slow || exit 0; exec sleep 1000'], timeout: 1)
 test('refused', sh, args: ['-c', 'echo "skipped: no GPU here"; exit 77'])
 """
-# A promise whose trials the test writes to $CUDATRACE_PROMISES. If a test passes on its second run, testlog.forget_failures() removes that
-# test's failures from the file.
+# The first promise in promises.tsv. The test writes trials of this promise to $CUDATRACE_PROMISES. If a test passes on its second run,
+# testlog.forget_failures() must remove that test's failures from the file.
 PROMISE = next(line.split("\t") for line in (SOURCE / "tests/faults/promises.tsv").read_text().splitlines()[1:])
 
 
@@ -60,7 +60,7 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-second-") as name:
     said, status = summary(folder, "once", strict=["--strict"])
     assert status == 1 and said.endswith("0 passed, 1 failed, 0 skipped\n") and "== Failed\nbuild: once\n" in said, said
 
-    # If Meson cannot build, the suite fails. A step has the same status as its command. A missing tool is not a failure.
+    # If Meson cannot build, the suite must fail. A step must fail if its command failed. A missing tool must count as skipped.
     (folder / "meson.build").write_text("no project")
     said, status = summary(folder)
     assert status == 1 and said.endswith("0 passed, 1 failed, 0 skipped\n"), said

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the list of the tree's files is the same with git, without git, and in an unpacked archive. In each case, tools/lint must
-check the same files. The script tools/dev needs git, and must report if git is missing."""
+check the same files. The script tools/dev needs git, and must report an error if git is missing."""
 import os
 import pathlib
 import shutil
