@@ -1,4 +1,4 @@
-"""Runs a fuzz target's replay program on every file of its corpus, which must not be empty."""
+"""Runs a fuzz target's replay program on every file of the target's corpus, which must not be empty."""
 import pathlib
 import subprocess
 import sys

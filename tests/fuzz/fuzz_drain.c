@@ -1,13 +1,14 @@
 /* Fuzzes the collector with a segment that changes while the collector reads it. The input is a script, which
  * lists batches and a producer's writes. The writes may be valid or invalid. A script can also schedule
  * writes for a batch's test points (proto/test_point.h), where the collector has checked a word but has not
- * used it yet. The real collector stores the segment in a real database. After each batch, the sums in the
- * database must match its rows, no number may be negative, and every string must be valid. A second process
- * writes only valid records, and all of its rows must be present and unchanged.
+ * used it yet. The target runs the real collector, which stores the segment's records in a real database.
+ * After each batch, the sums in the database must match its rows, no number may be negative, and every string
+ * must be valid. A second process writes only valid records, and all of its rows must be present and
+ * unchanged.
  *
  * Each step of a script begins with a byte that contains its STEP_… value, followed by the fields of `struct
- * step`, little-endian. The last field is the number of data bytes that follow. make_corpus.py writes the
- * same format. */
+ * step`, little-endian. The last field is the number of data bytes that follow. make_corpus.py writes scripts
+ * in this format. */
 #include "../made_segment.h"
 #include "batch.h"
 #include "fuzz_store.h"
@@ -324,7 +325,8 @@ static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct 
     return 1 + sizeof(*step) + step->bytes;
 }
 
-/* Runs the steps that are armed for a test point. The collector calls this at each of its test points. */
+/* The collector calls this function at each of its test points. Runs the steps that the script has scheduled
+ * for that test point. */
 void ct_test_point(const char *name)
 {
     if (strncmp(name, "lane.", 5) != 0 && strncmp(name, "process.", 8) != 0)

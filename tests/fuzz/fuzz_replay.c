@@ -1,7 +1,8 @@
-/* Fuzzes the replay. If the input's first byte is even, the other bytes are a recording or JSON lines. If the
- * first byte is odd, the other bytes are frames. Each frame begins with a two-byte count of 8-byte words, and
- * the words themselves follow. The target adds a correct header and checksums, so that the replay accepts the
- * frames. For any input, the sums in the database must match its rows, and no number may be negative. */
+/* Fuzzes the replay. If the input's first byte is even, the remaining bytes are a recording or JSON lines. If
+ * the first byte is odd, the remaining bytes are frames. Each frame consists of a two-byte number of words,
+ * and of the words themselves, which are 8 bytes long. The target adds a correct header and checksums, so
+ * that the replay accepts the frames. For any input, the sums in the database must match its rows, and no
+ * number may be negative. */
 #include "batch.h"
 #include "dump.h"
 #include "fuzz_store.h"

@@ -8,8 +8,8 @@
 
 _Noreturn void fuzz_fail(const char *what, const char *more);
 
-/* Returns the path of the folder for a target's files, which has fewer than 80 characters. Before exiting, a
- * target must remove its own files from the folder. */
+/* Returns the path of the folder for a target's files. The path has fewer than 80 characters. Before exiting,
+ * a target must remove its own files from the folder. */
 const char *fuzz_folder(void);
 
 struct ct_store *fuzz_store_open(void);
