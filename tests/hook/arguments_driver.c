@@ -55,7 +55,8 @@ static void report(const char *name, int result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* Skip the look-ups that the hook itself makes after the call. */
+    /* After the tested call, the hook may itself have called the driver to look something up. Skip such
+     * calls. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcuda_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)
@@ -102,8 +103,8 @@ static void check_word(const char *what, int i, uint64_t seen, uint64_t wanted)
     }
 }
 
-/* Calls the unknown function, which is looked up with the driver's own handle instead of RTLD_DEFAULT. Only
- * with that handle does the hook know that an unknown name belongs to the driver. */
+/* Calls the unknown function, which is looked up with the driver's own handle instead of RTLD_DEFAULT.
+ * Without that handle, the hook would not know that the unknown name belongs to the driver. */
 static void call_unknown(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);

@@ -19,7 +19,8 @@ static void report(const char *name, int64_t result)
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
-    /* Skip the look-ups that the hook itself makes after the call. */
+    /* After the tested call, the hook may itself have called the driver to look something up. Skip such
+     * calls. */
     unsigned int back = 0;
     while (back < SIMCUDA_PAST_CALLS && simcudart_past_call(back, &seen, &checksum, &misaligned) == 0 &&
            strcmp(seen, name) != 0)

@@ -1,6 +1,6 @@
-/* Defines guard_call() of guard.h. guard_call() does not change the stack pointer, so that the function finds
- * its stack arguments. It may use x16 and x17, because the ABI allows these registers to be overwritten
- * between a call and the called function. */
+/* Defines guard_call(), which guard.h declares. guard_call() does not change the stack pointer, so that the
+ * called function finds its stack arguments. guard_call() may use x16 and x17, because the ABI allows these
+ * registers to be overwritten between a call instruction and the called function. */
 
 #define FUNCTION 0
 #define LINK     8

@@ -1,5 +1,6 @@
-/* Defines guard_call() of guard.h, which replaces the caller's return address on the stack with its own. The
- * stack pointer therefore does not change, and the function finds its stack arguments. */
+/* Defines guard_call(), which guard.h declares. guard_call() replaces the caller's return address on the
+ * stack with its own. The stack pointer therefore does not change, and the called function finds its stack
+ * arguments. */
 
 #define FUNCTION 0
 #define LINK     8

@@ -28,8 +28,8 @@ def run(session, name, *arguments, preload=True, env=None):
 @contextlib.contextmanager
 def recorder(session, *options):
     """Runs the recorder, which serves the session with the counter as the clock, so that the hook takes its short path. With "monotonic",
-    ticks are nanoseconds. Yields a list that is filled with the recorded calls at the end. The recorder replaces the daemon, which may not
-    be built for the other architecture, and which would read a different counter."""
+    ticks are nanoseconds. Yields a list, and adds the recorded calls to it when the `with` block ends. The recorder replaces the daemon,
+    which may not be built for the other architecture, and which would read a different counter."""
     child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name, *options], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)

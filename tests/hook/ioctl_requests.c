@@ -162,7 +162,7 @@ static void ask_uvm(void)
     ask(uvm_fd, 1999, bytes, NULL, 0, ENOTTY, "UVM 1999", 0);
 }
 
-/* Uses commands with the same name in all releases, because the driver's release is not known here. */
+/* Uses commands that have the same name in all releases, because the driver's release is not known here. */
 static void ask_tools_and_modeset(void)
 {
     uint8_t bytes[64] = { 0 };
@@ -180,8 +180,8 @@ static void ask_tools_and_modeset(void)
     ask(modeset_fd, _IO('m', 0), NULL, NULL, 0, ENOTTY, "NVKMS 0xffffffff", 0);
 }
 
-/* Sends a driver release's version to the kernel. From then on, the hook expects the structs of that release,
- * so the function also makes a request with such a struct. */
+/* Sends the version of a driver release to the kernel, so that the hook expects the structs of that release.
+ * Then makes a request with such a struct. */
 static void ask_as_driver(const char *release, uint32_t bytes, uint32_t status_offset)
 {
     uint8_t text[72] = { 0 }, mapping[9264] = { 0 };
@@ -328,7 +328,8 @@ static void *ask_for_block_size(void *page)
     return NULL;
 }
 
-/* The kernel writes its answer to a page that only userfaultfd provides. */
+/* Makes a request whose answer the kernel writes to a page that does not exist until userfaultfd provides
+ * it. */
 static void fault(void)
 {
     const long page_bytes = sysconf(_SC_PAGESIZE);
@@ -367,7 +368,7 @@ static int open_in_folder(const char *name, int flags)
     return open(path, flags | O_CLOEXEC | O_NOCTTY);
 }
 
-/* Opens a device's file, which is a symbolic link to `target` in /dev. Then maps the file, and closes it. */
+/* Opens, maps and closes the file of a device, which is a symbolic link to `target` in /dev. */
 static void use_device(const char *name, const char *target, size_t bytes)
 {
     const int fd = open_in_folder(name, O_RDWR);

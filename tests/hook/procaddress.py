@@ -4,8 +4,9 @@ makes (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 a
     procaddress.py HOOK [LIBCUDA-DIRECTORY]     (CUDATRACE_WAY=slots: the hook must use slots)
 
 Without a directory, the test queries the machine's own driver. The test compares the symbol names of the returned addresses. Without the
-hook, dladdr() returns libcuda's symbol. With the hook, the name is the stub's name from the hook's symbols, or libcuda's name if the
-driver calls the stubs itself. No daemon is running, so the test also shows that the names are the same while no calls are recorded.
+hook, the names come from libcuda's symbols. With the hook, the address of a stub has the name of the stub's symbol. If the driver itself
+calls the stubs through its slots, the addresses and names are still libcuda's. No daemon is running, so the test also shows that the names
+are the same while no calls are recorded.
 """
 import ctypes
 import functools

@@ -1,10 +1,10 @@
 /* Replaces the daemon if no daemon is built, or if a test compares ticks. `recorder SESSION` serves the
  * session with the counter as clock, and prints a line when ready. With the argument `monotonic`, ticks are
- * nanoseconds. At the end of its input, the recorder prints one line for each recorded call, with function
- * and status. It also prints the process's GPU state, and a line for each note, each string, and each piece
- * of GPU work. The recorder trusts the segments, because the test itself wrote them. The traced processes
- * must have exited before the recorder's input ends, and their rings must have had room for all calls. Exits
- * with 1 if a lane's times are out of order.
+ * nanoseconds. At the end of its input, the recorder prints one line for each recorded call, with the call's
+ * function and status. It also prints the process's GPU state, and a line for each note, each string, and
+ * each piece of GPU work. The recorder trusts the segments, because the test itself wrote them. The traced
+ * processes must have exited before the recorder's input ends, and their rings must have had room for all
+ * calls. Exits with 1 if a lane's times are out of order.
  */
 #include "control.h"
 #include "payload.h"

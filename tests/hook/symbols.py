@@ -1,6 +1,6 @@
 """Checks the imports and exports of the built hook. The hook must not require a glibc newer than 2.17, or any library
-that is not part of glibc. Its only exports may be the runtime's functions, the few functions that it interposes, and its entry points. The hot path must not contain
-vector registers or locked instructions."""
+that is not part of glibc. The hook's only exports may be the runtime's functions, a few other functions that it interposes, and its entry
+points. The hot path must not use vector registers or locked instructions."""
 import argparse
 import pathlib
 import re
