@@ -12,7 +12,8 @@ CACHE = BUILD / "kernels"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META_PACKAGE = "linux-image-cloud-amd64"  # this flavour has few drivers, and boots faster
 META_PACKAGE_WITH_DRIVERS = "linux-image-amd64"
-# The headers' package depends on the compiler that built the kernel. That compiler needs the release's own C library.
+# The package of the kernel's headers depends on the compiler that built the kernel, and this compiler needs the same Debian release's C
+# library.
 BUILD_PACKAGES = "linux-headers-cloud-amd64", "make", "dash", "coreutils", "sed", "grep", "mawk"
 BUILD_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "usr/bin/sh": "dash", "usr/bin/awk": "mawk"}
 UNUSED = "/usr/share/doc", "/usr/share/man", "/usr/share/locale", "/boot", "/usr/lib/modules", "/lib/modules"

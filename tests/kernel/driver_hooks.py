@@ -85,7 +85,7 @@ def functions(s):
 
 def fields(s):
     """Checks the values of fields that are read from arguments, from the kernel's and the program's memory, and from results. Also checks
-    conditions on such values."""
+    hooks that have conditions on such values."""
     hooks = Hooks(s, f"kprobe:{IOCTL} ioctl command=arg1:u32 at=arg2 word=arg2+0:u32 status=ret:s32",
                   "kprobe:nvidia_open open mode=arg0+0:u16",
                   "kprobe:uvm_ioctl migrate request=arg1:u32 if arg1:u32 == 51 and ret:s32 == 0 in calls",
@@ -156,7 +156,8 @@ with open("/dev/nvidia-uvm", "r+b", buffering=0) as device:
 
 
 def requests(s):
-    """With --ioctls, each request has a row inside the driver call that makes it, and the kernel's functions are inside the request."""
+    """With --ioctls, each request must have a row inside the driver call that makes it. The rows of the kernel's functions must be inside
+    the request's row."""
     hooks = Hooks(s, f"kprobe:{IOCTL} entered", "kprobe:uvm_unlocked_ioctl_entry entered_uvm", options=["--ioctls"])
     pid, calls = run(hooks)
     mapped = hooks.run(sys.executable, "-c", MAPPED)
@@ -176,8 +177,8 @@ def requests(s):
 
 
 def installed(s):
-    """Checks the installed tables for the driver. If the stubs have a line's function, the probe must attach the hook, and otherwise, it
-    must report the line."""
+    """Checks the installed tables for the driver. The probe must attach the hook of each line whose function exists in the stubs, and must
+    report all other lines."""
     known = functions_of_kernel()
     for table in "driver", "uvm":
         lines = (SOURCE / f"dist/hooks/{table}.hooks").read_text().splitlines()
@@ -277,7 +278,8 @@ class Discovery:
 
 
 def table_of(text):
-    """Parses a table of hooks that a discovery printed. Returns {function: (calls, indentation)}, in the order of the table's lines."""
+    """Parses a table of hooks that `cudatrace probe --discover` has printed. Returns {function: (calls, indentation)}, in the order of the
+    table's lines."""
     lines = re.findall(r"^( *)kprobe:(\S+) \S+  # calls: (\d+), module: nvidia(?:_uvm)?$", text, re.M)
     return {function: (int(calls), len(blanks)) for blanks, function, calls in lines}
 

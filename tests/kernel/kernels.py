@@ -49,12 +49,12 @@ def refuses(machine, why):
 STUBS = {"stub": ([], "nvidia_unlocked_ioctl"), "stub-frontend": (["FRONTEND=y"], "nvidia_frontend_unlocked_ioctl")}
 # How often the `devices` workload performs each act. All numbers differ, so that a count cannot match the wrong function by accident.
 ACTS = {"control": 7, "alloc": 11, "free": 3, "unknown": 19, "map": 2, "xid": 5, "fence": 4, "migrate": 13, "gpu-fault": 6, "touch": 17}
-# The events that an act causes, each with a part of the event's text.
+# For some acts, the tracepoint event that the act causes, and a part of the event's text.
 EVENTS = {"xid": ("nvidia:nvidia_dev_xid", ": 31, stub"), "fence": ("dma_fence:dma_fence_emit", "driver=nvidia"),
           "fence signaled": ("dma_fence:dma_fence_signaled", "driver=nvidia")}
 # Functions whose symbols get a suffix from the compiler.
 RENAMED, SUFFIX = {"nv_post_event"}, r"\.(isra|constprop)\.\d+"
-# The C library changes mappings, too, so the number of calls is not known.
+# The C library also changes mappings, so the number of calls to this function is not known in advance.
 INVALIDATE = "uvm_ats_invalidate_notifier_entry"
 FAULT = "replayable_faults_isr_bottom_half_entry", "uvm_parent_gpu_service_replayable_faults", "service_fault_batch"
 
@@ -97,7 +97,7 @@ def driver(machine, stub):
 
 @contextlib.contextmanager
 def events(machine):
-    """Enables EVENTS. At the end, checks how often each of them occurred."""
+    """Enables EVENTS. At the end, checks how often each of these events occurred."""
     write = 'echo "$2" >"/sys/kernel/tracing/$1"'
     for name, _ in EVENTS.values():
         machine.run("sh", "-c", write, "sh", f"events/{name.replace(':', '/')}/enable", 1)
@@ -110,7 +110,8 @@ def events(machine):
 
 
 def devices(machine):
-    """Checks that the stubs count the workload's calls, and that the driver's events occur. Then runs the tests of hooks on the stubs."""
+    """Checks that the stubs count the workload's calls, and that the driver's events occur. Then runs the tests that attach hooks to the
+    stubs' functions."""
     machine.run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
     machine.run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
     hook_tests = []

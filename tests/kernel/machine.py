@@ -90,8 +90,8 @@ def write_archive(path, more=()):
 
 
 class Machine:
-    """A virtual machine that has booted the kernel with the given parameters. Used in a `with` statement, which stops the machine at its
-    end."""
+    """A virtual machine that has booted the kernel with the given parameters. The machine is used in a `with` statement, and is stopped
+    when that statement ends."""
 
     def __init__(self, kernel, archive, *parameters):
         self.kernel, self.archive = kernel, archive
@@ -102,7 +102,7 @@ class Machine:
         end_in_time()
         self.console = tempfile.NamedTemporaryFile(prefix="cudatrace-console-")
         # If qemu emulates the processors in separate threads, a processor may execute an old copy of code that the kernel has changed. The
-        # kernel would then panic when an event such as sched_switch is enabled, because this changes code.
+        # kernel would then panic when an event such as sched_switch is enabled, because enabling an event changes code.
         accelerator = "tcg,thread=single" if why_no_kvm() else "kvm"
         self.qemu = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none",

@@ -20,7 +20,8 @@ OPTIONS = "--kernel", "--calls", f"cuInit,{CALL}"  # perf events on all function
 
 # ---- the program, which the probe records ----
 
-# From the kernel's include/uapi: linux/dma-buf.h, drm/drm.h, drm/drm_mode.h and drm/vgem_drm.h. The numbers contain the structs' sizes.
+# From the kernel's include/uapi: linux/dma-buf.h, drm/drm.h, drm/drm_mode.h and drm/vgem_drm.h. The numbers of requests contain the sizes
+# of structs.
 CREATE_DUMB, HANDLE_TO_FD, ATTACH, SIGNAL, SYNC = 0xc02064b2, 0xc00c642d, 0xc0106441, 0x40086442, 0x40086200
 FENCE_WRITE, SYNC_READ = 1, 1
 SYS_IOCTL = 16
@@ -154,8 +155,8 @@ class Traced:
 
 
 def check_round(s, pid, inside):
-    """Checks the rows for one round of fences, and for the waits for these fences. The round was made inside the call named `inside`, or
-    outside any call if `inside` is None."""
+    """Checks the rows of one round's fences, and the rows of the waits for these fences. The round was made inside the call named `inside`,
+    or outside any call if `inside` is None."""
     where = "pid = ? AND inside IS ?", pid, inside
     fences = s.rows(f"SELECT call_id, signaled_ns, driver, timeline, is_emitted FROM fences WHERE {where[0]} ORDER BY call_id", *where[1:])
     equal(len(fences), FENCES + WAITS, "fences")
@@ -207,7 +208,7 @@ def recorded(s):
 
 
 def accompanied(s):
-    """Makes the same checks with a probe that accompanies the hook. The probe's events must be nested inside the calls that the hook
+    """Checks all fences and waits with a probe that accompanies the hook. The probe's events must be nested inside the calls that the hook
     records."""
     probe = Probe(s, *s.every, *OPTIONS)
     p = Traced(s, "work", preload=True)

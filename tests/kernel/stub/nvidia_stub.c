@@ -94,8 +94,8 @@ static int make_fence(void)
     return 0;
 }
 
-/* In the real driver, this function was compiled separately, without a call for ftrace at its start. Most
- * kernels refuse kprobe events on such functions (CONFIG_KPROBE_EVENTS_ON_NOTRACE). */
+/* In the real driver, this function was compiled separately, without the call at its start that ftrace needs.
+ * Most kernels refuse kprobe events on such functions (CONFIG_KPROBE_EVENTS_ON_NOTRACE). */
 STUB notrace int rm_ioctl(void *stack, void *device, struct file *file, u32 number, void *argument, u32 bytes)
 {
     COUNT(rm_ioctl);

@@ -1,6 +1,6 @@
 /* Stubs of the NVIDIA kernel driver, for testing probes on the driver's functions without a GPU. A stub's
  * functions have the driver's names, call each other as in the driver, and otherwise only count their calls.
- * Each count is a parameter of the module, named like the function, in /sys/module/MODULE/parameters/.
+ * Each count is a module parameter in /sys/module/MODULE/parameters/, and has the same name as the function.
  *
  * As with the real driver, the device files are created in user space. nvidia0 is 195:0, and nvidiactl is
  * 195:255. The major number of nvidia-uvm is in /proc/devices. */

@@ -121,7 +121,7 @@ STUB long uvm_unlocked_ioctl_entry(struct file *file, unsigned int request, unsi
 /* ---- changes of the process's mappings ---- */
 
 /* The stub registers this function for a notification that also occurs without ATS. In the real driver, a
- * different notification calls it. */
+ * different notification calls the function. */
 STUB int uvm_ats_invalidate_notifier_entry(struct mmu_notifier *notifier,
                                            const struct mmu_notifier_range *range)
 {
