@@ -12,7 +12,8 @@
 
 enum { COMPILED_MAX_PARAMS = 48 };
 
-/* The header of an image. The bytes of a shared object follow it, and need not be aligned. */
+/* The header of an image, which is followed by a shared object. The shared object's bytes need not be
+ * aligned. */
 struct compiled_image {
     char magic[sizeof COMPILED_MAGIC];
     uint64_t object_bytes;

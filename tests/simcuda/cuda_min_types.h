@@ -28,8 +28,8 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 typedef void (*CUhostFn)(void *data);
 
-/* The two predefined stream handles. NULL is the legacy stream. In functions whose names end in _ptds or
- * _ptsz, NULL is the thread's own stream. */
+/* The two predefined stream handles. NULL means the legacy stream, except in functions whose names end in
+ * _ptds or _ptsz. In these functions, NULL means the thread's own stream. */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 

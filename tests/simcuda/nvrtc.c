@@ -1,8 +1,7 @@
 /* nvrtc.c: libnvrtc.so, a simulation of NVIDIA's run-time compiler (NVRTC). The library uses the host's C++
  * compiler to turn a program's kernels into host code (device_code.h), which the simulated device runs
- * (sim_kernel.c). The resulting image takes the place of PTX. If a program's kernels need features that the
- * simulated device lacks, they are rejected as if they did not compile, with the compiler's output as the
- * log.
+ * (sim_kernel.c). The resulting image takes the place of PTX. Kernels that need features that the simulated
+ * device lacks are rejected as if they did not compile, and the log contains the compiler's output.
  *
  * NVRTC_CXX is the compiler's command (default: c++). */
 #include "compiled.h"
@@ -218,8 +217,8 @@ static bool compile(struct program *p, const char *folder)
         done = write_file(folder, p->header_names[i], p->headers[i]);
     char *preprocess[] = { compiler, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDA_ARCH__=900",
                            include,  in,   "-o", out,  NULL };
-    /* Functions that are not called by any kernel are dropped, and so are their references to features that
-     * the device lacks. */
+    /* The linker drops functions that no kernel calls, together with their references to features that the
+     * device lacks. */
     char *make[] = { compiler,
                      "-std=c++14",
                      "-O1",

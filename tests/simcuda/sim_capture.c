@@ -2,9 +2,10 @@
  * the stream's next op will depend on. Other streams join the capture by waiting for an event that was
  * recorded in it.
  *
- * The results that a capture ends with were observed with driver 580.159.04. As in that driver, a capture
- * that has been invalidated and a capture that has ended with an error are in the same state. Every later
- * call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the program ends the capture. */
+ * The results of calls that end or invalidate a capture were observed with driver 580.159.04. As in that
+ * driver, a capture that has been invalidated and a capture that has ended with an error are in the same
+ * state. Every later call returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the program ends the
+ * capture. */
 #include "sim_graph.h"
 
 #include <stdlib.h>
@@ -71,8 +72,8 @@ CUresult capture_spoil(CUstream stream, CUresult result)
 
 /* Checks whether a capture forbids an unsafe call. The rules are documented for
  * cuThreadExchangeStreamCaptureMode, and all threads are assumed to be in their initial mode. A global
- * capture forbids the call in all threads. A thread-local capture forbids it only in the thread that began
- * the capture. */
+ * capture forbids unsafe calls in all threads. A thread-local capture forbids them only in the thread that
+ * began the capture. */
 CUresult capture_forbids_unsafe(void)
 {
     bool forbidden = false;
@@ -93,7 +94,8 @@ CUresult capture_forbids_context_sync(CUcontext context)
     return forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/* If `stream` is the legacy stream, returns a captured stream that it would have to wait for, or NULL. */
+/* If `stream` is the legacy stream, returns a captured stream that the legacy stream would have to wait for,
+ * or NULL. */
 static CUstream captured_behind(CUstream stream)
 {
     if (!captures || stream->kind != STREAM_LEGACY)
@@ -156,7 +158,7 @@ CUresult capture_forbids_event(CUevent event)
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* Takes a stream out of its capture when the capture ends or the stream is destroyed. When the stream is
+/* Takes a stream out of its capture when the capture ends or the stream is destroyed. If the stream is
  * destroyed, the capture can no longer be completed. */
 void capture_leave(CUstream stream)
 {
@@ -231,9 +233,9 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const C
     return valid ? begin(stream, mode, graph, after, after_count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Checks that every stream that joined the capture has been joined back, which means that the origin's tips
- * depend on the stream's tips. Nodes are in the order of their capture, so a single backward walk finds all
- * dependencies. */
+/* Checks that every stream that joined the capture has also been joined back to the origin stream: the
+ * origin's tips must depend on the other stream's tips. Nodes are in the order of their capture, so a single
+ * backward walk finds all dependencies. */
 static bool all_joined(const struct capture *capture)
 {
     const CUgraph graph = capture->graph;

@@ -37,8 +37,8 @@ static unsigned long long process_start(void)
     if (length <= 0)
         return 0;
     stat[length] = '\0';
-    /* The process's name, in parentheses, may contain any characters. All fields after the last parenthesis
-     * are numbers. */
+    /* In /proc/<pid>/stat, the process's name is in parentheses, and may contain any characters. All fields
+     * after the last parenthesis are numbers. */
     const char *at = strrchr(stat, ')');
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');

@@ -57,7 +57,7 @@ CUresult sim_cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-/* With SIMCUDA_MIG=N, the device is the instance N of the GPU. */
+/* With SIMCUDA_MIG=N, the device is the GPU's MIG instance N. */
 static CUresult get_uuid(CUuuid *uuid, CUdevice device, int instance)
 {
     if (!uuid)

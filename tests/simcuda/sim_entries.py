@@ -20,7 +20,7 @@ NOT_SUPPORTED = 801
 C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t",
            "f": "float", "L": "uint64_t", "S": "struct bytes64"}
 
-# These functions are not called through the table, as in libcuda 580.
+# As in libcuda 580, these functions are not called through the table of entry points.
 BARE = {"cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"}
 
 # {signature letter: types of parameters}, for parameters that models declare without a `*`.

@@ -16,7 +16,7 @@
 
 atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 
-/* A sleep may overrun by this much. */
+/* A sleep may last this much longer than requested. */
 enum { SPIN_NS = 50000 };
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +25,7 @@ static uint32_t blocked_row;
 static bool blocks_at_return; /* block after the call has done its work, rather than before */
 
 /* Returns true for functions that work even before cuInit, and in the child of a process that had called
- * cuInit. The list was taken from the real driver. */
+ * cuInit. These functions were determined with the real driver. */
 static bool needs_no_init(uint32_t row)
 {
     static const uint32_t rows[] = {
@@ -209,8 +209,8 @@ enum entry_path entry_begin(struct entry *entry)
     return ENTRY_RUN;
 }
 
-/* Returns at `until_ns` or later. Sleeps most of the time, because other programs need the processor, and
- * then spins. */
+/* Waits until `until_ns`. Sleeps for most of that time, because other programs need the processor, and then
+ * spins. */
 static void wait_until(int64_t until_ns)
 {
     clock_sleep_until_ns(until_ns - SPIN_NS);

@@ -73,8 +73,8 @@ void function_free_all(CUmodule module)
     }
 }
 
-/* Looks up the function, with the lock held. For a CUkernel, this is the kernel's function in the current
- * context. */
+/* Looks up the function, with the lock held. If the handle is a CUkernel, returns the kernel's function in
+ * the current context. */
 static CUresult find(CUfunction *function, CUcontext current)
 {
     *function = function_of(*function, current);
@@ -88,7 +88,7 @@ static CUresult lock_function(CUfunction *function)
     return result != CUDA_SUCCESS ? result : find(function, context);
 }
 
-/* Takes the lock for functions that depend on the device, which also need a current context. */
+/* Takes the lock for calls that depend on the device. Such calls also need a current context. */
 static CUresult lock_function_here(CUfunction *function)
 {
     CUcontext context;

@@ -29,8 +29,8 @@ static CUresult child_op(struct op *op, CUgraph child)
     return CUDA_SUCCESS;
 }
 
-/* The bodies are never freed, because there are few of them. The array that the program receives is reused
- * after NODES_MAX nodes. */
+/* The body graphs of conditional nodes are never freed, because there are few of them. The array that the
+ * program receives is reused after NODES_MAX nodes. */
 static CUresult conditional_op(struct op *op, const CUgraphNodeParams *params)
 {
     enum { BODIES_MAX = 2, NODES_MAX = 16 };

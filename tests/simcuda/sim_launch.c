@@ -1,7 +1,7 @@
 /* sim_launch.c: launching kernels. Rejects launches as driver 580 on an H200 does, with the same results. */
 #include "sim_graph.h"
 
-/* If a CUkernel is launched, its function in `context` is found or created. */
+/* If the launched handle is a CUkernel, finds or creates the kernel's function in `context`. */
 CUresult launch_prepare(struct launch *launch, CUcontext context, void *function_or_kernel, void **params,
                         void **extra)
 {

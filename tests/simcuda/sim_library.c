@@ -9,8 +9,8 @@
 static struct slab libraries = SLAB(struct CUlib_st);
 static struct slab kernels = SLAB(struct CUkern_st);
 
-/* The modules of all libraries, one for each library and context. There are few enough for a linear
- * search. */
+/* The modules of all libraries, with one module for each library and context. There are so few modules that a
+ * linear search is sufficient. */
 static CUmodule *library_modules;
 static size_t library_module_count;
 

@@ -1,5 +1,5 @@
-/* sim_link.c: the linker. The linker accepts any input, and produces an image that works like any other. Host
- * code passes through unchanged. */
+/* sim_link.c: the linker. The linker accepts any input, and produces an image that works like any other. The
+ * linker does not change images that contain host code. */
 #include "sim_code.h"
 
 #include <stdlib.h>

@@ -128,8 +128,8 @@ CUresult region_new(struct region **region, CUcontext context, enum region_kind 
     return result;
 }
 
-/* If graph nodes refer to the region, it loses its memory and its address now, and the struct is freed
- * together with the last node. */
+/* If graph nodes still refer to the region, its memory and its address are released now, but the struct is
+ * freed together with the last of these nodes. */
 void region_free(struct region *region)
 {
     const size_t at = rank(region->base) - 1;

@@ -1,6 +1,5 @@
-/* sim_module.c: modules. Images are never read, except for those made by nvrtc.c. Every module has every
- * function that a program requests, unless the function's name begins with "missing" or is longer than 4
- * KiB. */
+/* sim_module.c: modules. Images are never read, except for those made by nvrtc.c. A program can get a
+ * function of any name from any module, unless the name begins with "missing" or is longer than 4 KiB. */
 #include "sim_graph.h"
 
 #include <string.h>

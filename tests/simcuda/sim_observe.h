@@ -10,7 +10,7 @@ void observe_enter(uint32_t row);
 void observe_leave(uint32_t row);
 
 bool observe_is_on(void);
-/* The correlation of the calling thread's open call, or 0. */
+/* Returns the correlation of the calling thread's open call, or 0 if there is none. */
 uint64_t observe_correlation(void);
 /* Reports an op that runs from `start_ns` until the stream's `busy_until_ns`. Ignores ops other than kernels,
  * copies and sets. */

@@ -39,7 +39,7 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream
     return driver_unlock(result);
 }
 
-/* What an exporting process passes to an importing process. */
+/* The data that an exporting process passes to an importing process. */
 struct export
 {
     uint64_t bytes;

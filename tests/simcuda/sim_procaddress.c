@@ -32,8 +32,8 @@ static int compare_base(const void *name, const void *choice)
     return strcmp(name, ((const struct choice *)choice)->base);
 }
 
-/* Returns the address of a base name's only exported function, whatever the version. Some exports are never
- * returned. */
+/* Returns the address of a base name's only exported function, whatever the version. Returns NULL for a few
+ * exported functions that the real driver never returns. */
 static void *only_address(const char *symbol)
 {
     const struct sim_function *function = entry_function(symbol);

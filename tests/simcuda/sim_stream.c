@@ -1,6 +1,6 @@
-/* sim_stream.c: streams, their timelines, and how to wait for streams. A stream is busy until a point in time
- * on CLOCK_MONOTONIC. No code runs at that time, but a thread that synchronizes with the stream sleeps until
- * then. */
+/* sim_stream.c: streams, their timelines, and how to wait for streams. Each stream has a time on
+ * CLOCK_MONOTONIC until which it is busy. No code runs when that time is reached, but a thread that
+ * synchronizes with the stream sleeps until then. */
 #include "sim_graph.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* sim_verify.c: the checksum mode. The entry points pass their arguments to this file's functions one by one.
- * The checksum of each call is kept for the calling thread. The result, which is derived from the checksum,
- * shows whether results are also passed back unchanged. */
+ * The checksum of each call is kept for the calling thread. Each call's result is derived from the checksum,
+ * so that a test can also check whether results are passed back unchanged. */
 #include "sim_entry.h"
 #include "simcuda_verify.h"
 

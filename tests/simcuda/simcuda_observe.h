@@ -9,8 +9,8 @@
 enum sim_work_kind { SIM_WORK_KERNEL, SIM_WORK_COPY, SIM_WORK_SET, SIM_WORK_GRAPH };
 enum sim_place { SIM_PLACE_HOST, SIM_PLACE_DEVICE, SIM_PLACE_ARRAY };
 
-/* A kernel, copy or set on a stream, or a whole graph after its nodes. The times are on CLOCK_MONOTONIC, and
- * may be in the future. */
+/* Describes a kernel, a copy or a set on a stream, or a whole graph, which is reported after its nodes. The
+ * times are on CLOCK_MONOTONIC, and may be in the future. */
 struct sim_work {
     enum sim_work_kind kind;
     uint64_t correlation; /* what `enter` returned for the call that submitted the work */

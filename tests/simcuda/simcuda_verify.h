@@ -21,10 +21,10 @@ enum { SIMCUDA_PAST_CALLS = 16 };
  * no such call. Any pointer may be NULL. */
 int simcuda_past_call(unsigned back, const char **name, uint64_t *checksum, int *misaligned);
 
-/* A function that is in none of the hook's tables, like a newer driver's functions. The function saves all
- * registers and stack words that can contain an argument, however many arguments there are and whatever their
- * types, for simcuda_registers(). It returns a 64-bit result. Only one thread at a time may call this
- * function. */
+/* A function that is in none of the hook's tables, like the new functions of a newer driver. The function
+ * saves all registers and stack words that can contain an argument, however many arguments there are and
+ * whatever their types, for simcuda_registers(). It returns a 64-bit result. Only one thread at a time may
+ * call this function. */
 uint64_t cuSimcudaRegisters(void);
 #define SIMCUDA_REGISTERS_RESULT UINT64_C(0x1122334455667788)
 

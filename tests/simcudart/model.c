@@ -1,6 +1,6 @@
-/* Implements the runtime functions that have effects, using the driver that the process finds. The driver is
- * loaded as by libcudart 11.3 and newer: with dlopen(), dlsym() only for cuGetProcAddress_v2, and
- * cuGetProcAddress_v2 for all other functions. */
+/* Implements the runtime functions that have effects, using the driver that the process finds. As in
+ * libcudart 11.3 and newer, the driver is loaded with dlopen(). dlsym() is used only to find
+ * cuGetProcAddress_v2, which then finds all other functions. */
 #include "simcudart.h"
 
 #include <dlfcn.h>
@@ -77,8 +77,8 @@ static void start(void)
         start_status = cu.cuDevicePrimaryCtxRetain(&cu.context, 0);
 }
 
-/* Loads the driver, and makes its primary context current if there is none. Every function that needs a
- * context calls this first. */
+/* Loads the driver, and makes the primary context current if no context is current. Every function that needs
+ * a context calls this first. */
 static int32_t ready(void)
 {
     pthread_once(&once, start);

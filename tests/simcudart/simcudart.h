@@ -5,7 +5,7 @@
 #include "sim_entry.h"
 #include "simcudart_past_call.h"
 
-/* Structs that are passed by value, named by their size. */
+/* Structs that are passed by value, and are named after their sizes. */
 struct bytes8 {
     uint64_t word;
 };

@@ -1,7 +1,7 @@
 /* A simulated libnvidia-ml.so.1 with two GPUs, for tests of `cudatraced --gpu-samples`. Values are fixed, or
  * are derived from the number of samples so far. GPU 1 does not support MIG, PCIe counters, NVLink or GPM.
- * The library has no nvmlDeviceGetTemperature(). nvmlDeviceGetCurrentClocksEventReasons() has only its older
- * name. The library simnvml-old also lacks the functions for GPM and for instances.
+ * The library has no nvmlDeviceGetTemperature(). nvmlDeviceGetCurrentClocksEventReasons() is exported only
+ * under its older name. The library simnvml-old also lacks the functions for GPM and for instances.
  *
  * Each call reads the file $SIMNVML, whose lines have these forms:
  *
@@ -46,8 +46,7 @@ struct instance {
     char uuid[80], profile[32];
     unsigned long long bytes;
 };
-/* Returns whether the script contains the instance. If it does, fills in `instance` from the script's
- * line. */
+/* Returns true and fills in `instance` if the script contains the instance. */
 bool simnvml_instance(unsigned number, struct instance *instance);
 /* Returns whether the script divides the GPU into instances. */
 bool simnvml_is_divided(unsigned gpu);
@@ -58,7 +57,7 @@ static inline unsigned simnvml_gpu(const void *device)
     return (unsigned)(size_t)device - 1;
 }
 
-/* The beginning of a function that does not support instances. */
+/* Used at the beginning of a function that does not support instances. */
 #define ENTER(device)                                                                                        \
     if (simnvml_gpu(device) >= 100) {                                                                        \
         simnvml_log("wrong", __func__);                                                                      \
@@ -66,7 +65,7 @@ static inline unsigned simnvml_gpu(const void *device)
     }                                                                                                        \
     ENTER_ANY(device)
 
-/* The beginning of a function that also supports instances. */
+/* Used at the beginning of a function that also supports instances. */
 #define ENTER_ANY(device)                                                                                    \
     const unsigned gpu = simnvml_gpu(device);                                                                \
     const int result = gpu < 100 || simnvml_instance(gpu, &(struct instance){ 0 })                           \
