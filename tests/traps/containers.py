@@ -21,7 +21,7 @@ PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/
 
 
 def ended(s, states):
-    """Checks how all processes ended. The daemon notices at a flush that a process in another namespace has exited."""
+    """Checks how all processes ended. Flushes first, because the daemon then notices that a process in another namespace has exited."""
     s.flush()
     equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
     s.check_identity()
@@ -36,7 +36,7 @@ def shared(s):
 
 def private(s):
     """Tests --shm-dir as an option and as an environment variable, with relative and absolute paths, and with `run` outside the
-    container. No files may appear anywhere else."""
+    container. No files may appear in any other directory."""
     shm = s.dir / "shm"
     shm.mkdir()
     os.chdir(s.dir)
@@ -72,8 +72,8 @@ def private(s):
 
 
 def user(s):
-    """Tests that root in a user namespace is recorded as the user who created the namespace, whether the daemon or the program is
-    inside."""
+    """Tests that root in a user namespace is recorded as the user who created the namespace, whether the daemon or the program is inside
+    the namespace."""
     os.chmod(s.dir, 0o777)
     os.chmod(s.counts, 0o777)
     as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}

@@ -19,8 +19,8 @@ with Session() as s:
         seen = s.run("strace", "-f", "-e", "trace=openat,socket,fcntl,close", "-o", trace, program, closed).stdout
         equal(seen, said, f"what the program saw with {closed:03b} closed")
         calls = trace.read_text()
-        # Look only at files that were opened after the descriptors were closed. Earlier, the loader's files took the descriptors that
-        # were free.
+        # Look only at files that were opened after the descriptors were closed. Before that, the loader opened files too, and these got the
+        # descriptors that were free.
         opened = [line for line in calls[calls.rindex("F_DUPFD, 100"):].splitlines()
                   if re.search(r"(openat|socket)\(.* = \d+$", line) and not any(f'{end}"' in line for end in DRIVERS)]
         check(len(opened) > 5, "the hook opened hardly a file:", opened)

@@ -15,7 +15,7 @@ with Session() as s:
             runs += 1
     s.flush()
     s.check_identity()
-    # The trace has all calls except the cuInit made in .preinit_array, because at that time the hook does not yet know the environment, and
-    # therefore the session.
+    # The trace contains all calls except the cuInit made in .preinit_array. At that time, the hook does not know the environment yet, and
+    # therefore does not know the session either.
     equal(recorded(s), {"cuInit": runs, "cuDriverGetVersion": 1601 * runs, "cuCtxGetCurrent": 1600 * runs}, "the trace")
     equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")

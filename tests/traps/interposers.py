@@ -18,7 +18,8 @@ with Session() as s:
             limiters[kind, name] = library(s, "interposers.c", f"{kind}_{name}.so", "-Wl,-Bsymbolic", f"-DLIMITER={kind}",
                                            f"-DLIMIT_KIB={kib}")
     s.start_daemon()
-    # Print a matrix with the number of calls in the trace, which equals the driver's count, and whether the limiter refused memory.
+    # Print a matrix that contains the number of calls in the trace, which must equal the driver's count, and whether the limiter refused
+    # memory.
     print(f"{'kind':7} {'preloaded':17}", *(f"{way:>24}" for way in programs))
     for kind in KINDS:
         for order in ORDERS:

@@ -133,8 +133,8 @@ static void handle_comes_again_after_resets(void)
     printf("and after a reset: %d", after == before);
     launch(function_of(module, "kept"));
 
-    /* Reset the context again, but obtain the function without the hook, so that only the driver knows that
-     * the name has changed. */
+    /* Reset the context again, but obtain the function without the hook, so that only the driver knows the
+     * function's new name. */
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));

@@ -1,7 +1,7 @@
 """Tests the names of kernels that were obtained as functions and as kernels, from lists, from a library's module, and under the same
 handles after an unload and a reset. If only the driver knows a kernel's name, the name must be in the trace after the program has queried
-it. Kernels whose handles were obtained without the hook have no name. The hook copies names at once, because the program's text may be
-freed. The hook itself does not query the driver for names."""
+it. Kernels whose handles were obtained without the hook have no name. The hook copies names at once, because the program may free its own
+copy. The hook itself does not query the driver for names."""
 from trap_test import LINKED, Session, compiled, counted, equal
 
 KERNELS = {"by_module": 3, "by_library": 3, "only_one": 1, "told": 1, "of_the_librarys_module": 1, "hidden_0": 1,

@@ -1,5 +1,5 @@
-"""Tests that a program behaves as without the hook, however its processes, threads and calls begin, change and end. Every call that the
-driver counted is in the trace, or is counted in the trace as lost.
+"""Tests that a program behaves in the same way as without the hook, however its processes, threads and calls begin, change and end. Every
+call that the driver counted is in the trace, or is counted in the trace as lost.
 
     lifecycle.py WAY…      rows of WAYS; all of them if none is named
 """
@@ -24,7 +24,7 @@ def way(states, loses=(), unrecorded=0, needs=(), env=None, open_calls=None):
 
 
 # Before Linux 6.15, the kernel reports how a process ended only to its parent. A process that ends with a bare exit_group, or after an
-# exec, may then be mistaken for a killed one.
+# exec, may then be mistaken for a process that was killed.
 KERNEL_TELLS = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups())) >= (6, 15)
 UNTOLD = {"exec_plain", "ends"}
 

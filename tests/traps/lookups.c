@@ -57,7 +57,7 @@ int lookup_which(void);
 int lookup_next(void);
 int lookup_next_cu(void);
 
-/* Programs of different ages use different versions of dlsym. */
+/* Programs that were built at different times use different versions of dlsym. */
 #ifdef __x86_64__
 void *dlsym_old(void *, const char *);
 __asm__(".symver dlsym_old,dlsym@GLIBC_2.2.5");

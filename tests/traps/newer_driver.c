@@ -67,7 +67,8 @@ int cuNewForks(int *before, int *after)
     return 0;
 }
 
-/* Has more arguments than any existing function, including floating-point ones. */
+/* A function with more arguments than any existing function has. Some of its arguments are floating-point
+ * numbers. */
 long cuNewFunction(long a, long b, double x, long c, long d, long e, long f, long g, long h, long i, long j,
                    double y, long k, long l, long m, long n, long o, long p)
 {

@@ -23,7 +23,7 @@ RETURNS(eight, 8)
 RETURNS(nine, 9)
 RETURNS(ten, 10)
 
-/* A function of the C library, so that its code is outside the driver. */
+/* A function of the C library, for a slot that points outside the driver. */
 extern int getpagesize(void);
 
 /* name of the function, the word that marks the end of the driver, the word's value, the instructions that

@@ -1,6 +1,7 @@
-"""Tests a driver whose exported functions only resemble calls through a slot. Two names share one slot. Slots are read-only or misaligned,
-or lead elsewhere. Some functions test a different word first. The hook finds these functions by name, and counts each call once. If the
-driver or another library makes a page read-only, neither the hook nor a visit (proto/visit.h) writes to slots or pointers in that page."""
+"""Tests a driver whose exported functions only resemble calls through a slot. Two names share one slot. Some slots are read-only or
+misaligned, or point outside the driver. Some functions test a different word first. The hook finds these functions by name, and counts each
+call once. If the driver or another library makes a page read-only, neither the hook nor a visit (proto/visit.h) writes to slots or pointers
+in that page."""
 import ctypes
 import signal
 import subprocess
@@ -13,8 +14,8 @@ FUNCTIONS = 12
 
 
 def visited(hook, session, driver):
-    """Makes the hook start recording, and later stop, as `attach` does. In between, the driver protects a slot that the hook has
-    exchanged."""
+    """Makes the hook start and later stop recording, as `attach` does. Before recording stops, the driver write-protects a slot that the
+    hook has exchanged."""
     cuda, visit = ctypes.CDLL(driver), load(hook)
     equal((visit(RECORD, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "the visit")
     equal(cuda.protect_ten(), 0, "the driver's mprotect()")
@@ -24,7 +25,8 @@ def visited(hook, session, driver):
 
 
 def protects(driver):
-    """Runs as the program that `attach` attaches to. Before the program's next call, its driver protects a slot that contains a thunk."""
+    """Runs as the program that `attach` attaches to. Before the program's next call, the driver write-protects a slot that contains a
+    thunk."""
     cuda = ctypes.CDLL(driver)
     print("ready", flush=True)
     input()

@@ -84,7 +84,7 @@ def open_files(pid):
 
 
 def no_pidfd(s):
-    """The daemon polls the processes in /proc, and notices at its next poll that one has exited."""
+    """The daemon polls the processes in /proc, and notices at its next poll that a process has exited."""
     s.start_daemon(preexec_fn=lambda: refuse_system_call("pidfd_open", errno.EPERM))
     with HungCall(s, "--calls", 100) as victim:
         s.run(*CALLS, 500)

@@ -1,5 +1,5 @@
-"""Closes and reopens the driver and libraries that call it, and closes the hook several times. No pointer becomes stale, and every call
-is in the trace."""
+"""Closes and reopens the driver and libraries that call it, and closes the hook several times. No pointer may become stale, and every call
+must be in the trace."""
 from trap_test import HOOK, LINKED, Session, compiled, equal, library, recorded, same
 
 with Session() as s:

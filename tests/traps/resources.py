@@ -20,7 +20,7 @@ INSIDE = "CUDATRACE_TEST_RESOURCES"
 
 
 class Program:
-    """Runs resources.c, which answers each line that it is sent with one line."""
+    """Runs resources.c, which answers each line of input with one line of output."""
 
     def __init__(self, s, threads, **options):
         self.child = s.start(compiled(s, "resources.c", *LINKED, "-lpthread"), threads, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
@@ -42,8 +42,8 @@ def lost(s):
 
 def shared():
     """Half of a small /dev/shm is left to the program, however many threads the program has. Rings that cannot grow wrap around, so that
-    bursts of calls lose nothing. If the file system is too small to give each thread a lane, calls of threads without a lane are
-    counted."""
+    bursts of calls are recorded without loss. If the file system is too small to give each thread a lane, calls of threads without a lane
+    are counted."""
     if INSIDE not in os.environ:
         needs("mount namespaces")
         for size in ("16m", "4m"):
@@ -139,7 +139,7 @@ def restarts():
 
 
 def left_out():
-    """Threads without recorded calls also find the next daemon, and their calls are counted there."""
+    """Threads whose calls are excluded from recording must also find the next daemon, and their calls must be counted in its trace."""
     def skipped():
         s.flush()
         return s.value("SELECT ifnull(sum(skipped), 0) FROM totals WHERE name = 'cuDeviceGetCount'")
@@ -181,7 +181,7 @@ def written():
         with Session() as s:
             s.start_daemon("--ring", "256K")
             program = Program(s, 6)
-            # First, overwrite single words, while the segment has the geometry that the hook gave it.
+            # First, overwrite single words, while the segment still has the geometry that the hook gave it.
             for turn in range(30):
                 paths = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
                 for path in [*paths, f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"]:

@@ -218,7 +218,7 @@ static struct user_regs_struct registers_of(pid_t program)
     return registers;
 }
 
-/* Runs to the instruction at index `place` in `way` using a breakpoint, because single-stepping each round
+/* Uses a breakpoint to run to the instruction at index `place` in `way`, because single-stepping each round
  * would take quadratic time. Returns false if the call ended before that instruction. */
 static bool run_to(pid_t program, int *status, long place)
 {
@@ -277,8 +277,8 @@ static bool step_through(pid_t program, int *status)
     return true;
 }
 
-/* Forks, and returns in the child, which is the program. The parent becomes the tracer, and exits with the
- * program's status. */
+/* Forks, and returns only in the child, which continues as the program. The parent becomes the tracer, and
+ * exits with the program's status. */
 static void trace(void)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
-"""Tests a call to a function that is not in the hook's table, made near the end of a stack. The hook reads no memory beyond the end of
-the caller's stack, and all arguments are passed correctly. Also tests a system call filter that keeps the hook from checking which
-addresses are readable."""
+"""Tests calls to functions that are not in the hook's table, when the calls are made near the end of a stack. The hook must read no memory
+beyond the end of the caller's stack, and must pass all arguments correctly. Also tests a system call filter that keeps the hook from
+checking which addresses are readable."""
 from trap_test import Session, can, check, compiled, equal, library, recorded, same
 
 with Session() as s:

@@ -1,7 +1,7 @@
-"""Tests that the hook makes no system call to record a call. A program that makes ten times as many calls makes more system calls only to
-extend rings, to search for a daemon once a second, and to ring the doorbell. This must hold with and without a daemon. No thread waits
-for one of the hook's locks by yielding the processor, because a real-time thread would then wait forever. strace counts the system
-calls."""
+"""Tests that the hook makes no system call to record a call. If a program makes ten times as many calls, all additional system calls must
+serve to extend rings, to search for a daemon once a second, or to ring the doorbell. This must be the case with and without a daemon. No
+thread may wait for one of the hook's locks by yielding the processor, because a real-time thread would then wait forever. strace counts the
+system calls."""
 import re
 import sys
 

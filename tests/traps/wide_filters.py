@@ -9,9 +9,10 @@ import sys
 
 from trap_test import SOURCE, WORKLOADS, Session, check, compiled, equal, needs
 
-# The system calls that both filters allow, limited to those that programs and the hook may make. The filters are Docker's default profile
-# (moby, profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these in its groups @default,
-# @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio, @setuid, @chown.
+# The system calls that both filters allow, apart from system calls that neither programs nor the hook make. The filters are Docker's
+# default profile (moby, profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these in its groups
+# @default, @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio, @setuid,
+# @chown.
 BOTH = """accept accept4 access alarm arch_prctl bind brk capget capset chdir chmod chown clock_getres clock_gettime
 clock_nanosleep clone clone3 close close_range connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1
 epoll_ctl epoll_pwait epoll_wait eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fallocate
@@ -78,6 +79,7 @@ with Session() as s:
             equal(len(seen.splitlines()), len(untraced.splitlines()), f"lines of {program}")
         s.flush()
         s.check_identity(lost=None)
-        # `threads` also makes calls in signal handlers. A call that interrupts the writing of a record is counted.
+        # `threads` also makes calls in signal handlers. If a handler interrupts the hook while a record is being written, the handler's
+        # call is only counted.
         equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause <> 'signal'"), [], "causes of losses")
         check(s.value("SELECT sum(calls) FROM totals") > 3000, "calls")
