@@ -48,8 +48,8 @@ static void defer(char kind, int64_t process_id, int64_t address, int64_t from_n
                        NULL);
 }
 
-/* Makes either one batch for each event, or a single batch for all events. A rollback must not affect other
- * state. */
+/* Makes either one batch for each event, or a single batch for all events. Rolling back a batch must not
+ * affect any other state. */
 static void play(const char *events, int64_t process_id, int64_t base_ns, bool at_once)
 {
     char text[128];

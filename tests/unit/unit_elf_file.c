@@ -151,7 +151,7 @@ static void read_many_segments(void)
     free(file);
 }
 
-/* A file with a symbol table beyond its end, and a string table within it. */
+/* A file whose symbol table is beyond the end of the file, but whose string table is inside the file. */
 static void read_half_a_table(void)
 {
     struct {

@@ -5,7 +5,8 @@
 
 static uint8_t payload[CT_FIELDS_BYTES_MAX];
 
-/* Reads the payload at the end of its memory, so that a sanitizer detects reads past it. */
+/* Reads a copy of the payload that ends where allocated memory ends, so that a sanitizer detects reads past
+ * the payload. */
 static int read_copy(const void *from, size_t bytes)
 {
     struct ct_field field[CT_FIELDS_MAX];

@@ -40,8 +40,8 @@ struct cubin {
     Elf64_Shdr sections[3];
 };
 
-/* Makes a cubin with two functions, which are kernels if they have names, a device function, and a
- * variable. */
+/* Makes a cubin with two functions, a device function, and a variable. The two functions are kernels if they
+ * have names. */
 static struct cubin cubin(const char *first, const char *second)
 {
     enum { ENTRY = 0x10 };

@@ -380,8 +380,8 @@ static void try_distances(const char *path)
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FAR &&
            patched_verdict(library, "loads") == CT_INLINE_FAR);
     ct_inline_plan_free(&library->plan);
-    /* This is the lowest area that is within range of all code. The data follows the code, so it is out of
-     * range. */
+    /* This is the lowest area that is within range of all code. The data follows the code, so the data is out
+     * of range. */
     const uint64_t far = (library->image.code_end - INT32_MAX + 0xfff) & ~0xfffULL;
     EXPECT(0, ct_inline_plan_make(&library->plan, &library->image, library->functions, library->count, far));
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FINE &&
@@ -407,7 +407,7 @@ static bool read_made(void *context, uint64_t address, void *to, size_t bytes)
     return true;
 }
 
-/* Uses random bytes as code, which the plan must not read beyond its readable part. */
+/* Uses random bytes as code. The plan must not read beyond the readable part of the code. */
 static void try_noise(void)
 {
     struct made made;

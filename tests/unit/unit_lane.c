@@ -1,5 +1,5 @@
 /* Tests a lane with a thread at each end. Every record must arrive once, complete and in order, even across
- * the ring's end and at positions that begin just below a power of two. The producer occasionally switches
+ * the ring's end, and even if positions begin just below a power of two. The producer occasionally switches
  * between the lane's rings. In the `threads` build, TSan checks this test. */
 #include "lane.h"
 

@@ -188,8 +188,8 @@ static void store_one_by_one(void)
     check();
 }
 
-/* Other connections make changes: they add an index, which must contain all rows, and a column, change other
- * pages, and read an old snapshot. */
+/* Other connections add a column, and an index that must contain all rows. They also change other pages, and
+ * read an old snapshot. */
 static void store_with_others(bool is_loaded)
 {
     run(other, "CREATE INDEX mine ON call (duration_ns)");

@@ -1,6 +1,6 @@
-/* Tests the hook's graphs.c and addresses.c. If a handle or an address is returned again before the call that
- * freed it has returned, it must belong to its new owner. A handle or an address that was not reused must be
- * forgotten. */
+/* Tests the hook's graphs.c and addresses.c. If the driver reuses a handle or an address before the call that
+ * freed it has returned, the handle or address must belong to its new owner. A handle or an address that was
+ * not reused must be forgotten. */
 #include "addresses.h"
 #include "current.h"
 #include "graphs.h"

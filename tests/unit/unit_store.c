@@ -241,8 +241,8 @@ static long long count_fields(const char *name, const char *text)
     return ask(sql);
 }
 
-/* The fields of a call are removed together with the call. Their names and strings are removed once no call
- * uses them. */
+/* The fields of a call are removed together with the call. The names and strings of fields are removed once
+ * no call uses them. */
 static void check_fields(void)
 {
     struct ct_expired expired;
