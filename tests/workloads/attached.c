@@ -1,7 +1,7 @@
-/* attached.c: a program that `attach` attaches to while it is running. Its options put
- * the program into each state that a stop, a thunk, or a library loaded later could disturb. It checks its
- * results and errno, signals that are ignored, blocked and handled, and system calls that sleep and must not
- * return early.
+/* attached.c: a program that `attach` attaches to while it is running. Options can put the program into any
+ * state that might be disturbed by stopping the program, by a thunk, or by a library that is loaded later.
+ * The program checks its results and errno, signals that are ignored, blocked and handled, and system calls
+ * that sleep and must not return early.
  *
  * The program prints "ready". After that, depending on its options, it works until SIGTERM, makes as many
  * calls as each line of its input requests, or sleeps in one system call. The sleep ends when a line or
@@ -215,8 +215,8 @@ static long sleep_wait(void)
     return got == child ? 0 : -1;
 }
 
-/* Receives the line through a socket with a timeout. The kernel does not restart system calls on such a
- * socket. */
+/* Receives a line of input through a socket with a timeout, because the kernel does not restart system calls
+ * on such a socket. */
 static long sleep_socket(void)
 {
     const struct timeval hour = { .tv_sec = 3600 };
@@ -342,7 +342,7 @@ static void handle(int number, void (*handler)(int))
     ENSURE(sigaction(number, &action, NULL) == 0);
 }
 
-/* Sets up signals as a program might. These settings must not change. */
+/* Sets up signal handling as a program might. `attach` must not change these settings. */
 static void set_signals(void)
 {
     sigset_t blocked;

@@ -7,7 +7,7 @@
 
 #include "cuda_min.h"
 
-/* These functions are not declared in cuda_min.h, where cuGraphInstantiate is the newest version. */
+/* cuda_min.h does not declare this function, because its cuGraphInstantiate is the newest version. */
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
                                size_t log_bytes);
 

@@ -1,7 +1,7 @@
 /* forks.c: forks processes without exec, before and after the parent's first call. The real driver works in
- * children that were forked before the first call, and rejects every call in later children. With
- * SIMCUDA_FORK=works, the simulated driver also works in later children. Children end by returning from
- * main(), by exit() and by _exit(). */
+ * children that were forked before the parent's first call, and rejects every call in children that were
+ * forked later. With SIMCUDA_FORK=works, the simulated driver works in all children. Children end by
+ * returning from main(), by exit() and by _exit(). */
 #include "workload.h"
 
 #include <string.h>

@@ -91,7 +91,7 @@ static CUkernel any_kernel(struct worker *worker)
     return worker->shared->kernels[random_below(worker, KERNEL_COUNT)];
 }
 
-/* A neural network launches the same few hundred shapes in each step. */
+/* A neural network launches its kernels with the same few hundred grids and blocks in each step. */
 static void launch_any(struct worker *worker)
 {
     const unsigned grid = 1 + 61 * (unsigned)random_below(worker, 16), block = 64u << random_below(worker, 3);
@@ -197,8 +197,8 @@ static void set_bytes(struct worker *worker)
     memset(worker->expected, value, bytes);
 }
 
-/* The copy reads the expected content itself. If the thread changes that content before the copy runs, the
- * buffer receives the change as well, so the thread need not wait. */
+/* The copy reads its data directly from the expected content. If the thread changes that content before the
+ * copy runs, the buffer receives the change as well, so the thread need not wait. */
 static void upload(struct worker *worker)
 {
     const size_t bytes = random_bytes(worker);

@@ -1,7 +1,7 @@
 /* nvtx_client.h: the program's side of NVTX, written without NVTX's headers. The tables and the order of
  * loading follow NVTX 3 (nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and
- * nvtxTypes.h; Apache-2.0 with LLVM exception). Only one file of a program may include this header. That file
- * owns the tables. */
+ * nvtxTypes.h; Apache-2.0 with LLVM exception). Only one file of a program may include this header, because
+ * the header defines the tables. */
 #ifndef NVTX_CLIENT_H
 #define NVTX_CLIENT_H
 
@@ -155,8 +155,8 @@ static const void *nvtx_get_table(uint32_t table)
     return table == 1 ? (const void *)&callbacks : table == 3 && !nvtx_is_old ? (const void *)&version : NULL;
 }
 
-/* Makes `library`, or any library if it is RTLD_DEFAULT, fill in the tables. Returns false if there is no
- * tool, or if the tool refuses. */
+/* Makes the tool in `library` fill in the tables. If `library` is RTLD_DEFAULT, the tool may be in any loaded
+ * library. Returns false if there is no tool, or if the tool refuses. */
 static bool nvtx_load(void *library)
 {
     int (*initialize)(const void *(*)(uint32_t)) =

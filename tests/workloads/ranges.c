@@ -1,5 +1,5 @@
-/* ranges.c: marks ranges through NVTX, and makes driver calls inside them. It checks the functions' results.
- * The tests that run this program check the recorded ranges. */
+/* ranges.c: marks ranges through NVTX, and makes driver calls inside them. The program checks the results of
+ * NVTX's functions. The tests that run this program check the recorded ranges. */
 #include "nvtx_client.h"
 #include "workload.h"
 
@@ -267,8 +267,8 @@ static void pace(void)
     ENSURE(write(STDOUT_FILENO, "\n", 1) == 1 && read(STDIN_FILENO, &byte, 1) == 1);
 }
 
-/* Makes ranges whose messages are all different. Prints by how much the process has grown after the first
- * tenth of the ranges. */
+/* Makes ranges whose messages are all different. Prints how much the process has grown since it made the
+ * first tenth of the ranges. */
 static void distinct(void)
 {
     enum { STRIDE = 5000 };

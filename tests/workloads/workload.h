@@ -40,7 +40,7 @@ extern const char *const via_words[]; /* in the order of enum via */
 #define VIA_OPTION(variable)                                                                                 \
     WORD_OPTION("via", "WAY", "how to reach the driver: linked, dlsym or procaddress", variable, via_words)
 
-/* Pauses without making a driver call, because some workloads are about the host's own time. */
+/* Pauses without making a driver call, for workloads that simulate work on the host. */
 void pause_ns(long long ns);
 
 /* Calls cuInit, then retains device 0's primary context and makes it current. */
