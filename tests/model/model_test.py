@@ -41,8 +41,8 @@ def explore(model, *defines):
         run(*CACHE, "gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-c", "pan.c")
         run("gcc", "-o", "pan", "pan.o")
         said = run("./pan", *bounds)
-    # If pan stops at an error, it also prints a warning that the search is incomplete. If there is no error, such a warning must not be
-    # ignored.
+    # If pan stops at an error, it also prints a warning that the search is incomplete. If pan found no error, such a warning means that
+    # some states were not explored.
     errors = int(re.search(r"errors: (\d+)", said)[1])
     if errors == 0 and re.search(r"not completed|depth too small|out of memory|MEMLIM", said):
         sys.exit(f"{model.name}: not all states were seen\n{said}")

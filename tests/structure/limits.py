@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that each test sets its own time limit instead of using Meson's default. A test that uses tests/e2e/cudatrace_test.py must also
-have a deadline that ends before the time limit."""
+have a deadline that expires before the time limit."""
 import json
 import pathlib
 import sys

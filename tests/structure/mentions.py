@@ -2,7 +2,7 @@
 """Checks that files and symbols named in documents and comments exist, so that documents and comments are updated when something is moved
 or renamed.
 
-A symbol is ct_… or CT_…. Within a symbol, a word in the other case is a placeholder, as in ct_decode_NAME and CT_LOG_kind. `SYMBOL` in
+A symbol is ct_… or CT_…. Within a symbol, a word in the opposite case is a placeholder, as in ct_decode_NAME and CT_LOG_kind. `SYMBOL` in
 `FILE`, `SYMBOL` (`FILE`…) and function() of FILE are correct if the file contains the symbol, with or without a prefix.
 """
 import collections

@@ -14,7 +14,8 @@ PARTS = ("hook", "probe", "collector", "proto", "tools", "tests")
 
 
 def is_header(name):
-    """BPF programs share code in headers (.bpf.h). The bound for files applies to these, because each BPF object is one unit."""
+    """BPF programs share code in headers (.bpf.h). The bound for files also applies to these headers, because each BPF object is one
+    unit."""
     return name.endswith(".h") and not name.endswith(".bpf.h")
 
 
