@@ -1,8 +1,8 @@
 """Writes the corpus of the fuzz targets, as tests/fuzz/corpus/TARGET/NAME. Each file is named after the case that it tests.
 
-For `drain`, the corpus contains records of real programs. They were read from the segments of running workloads, and converted to steps.
-The corpus also contains scripts with a single wrong value, including each value that once caused a failure. If a fuzzer finds a crash, add
-its input as another entry here.
+For `drain`, the corpus contains records of real programs. These records are read from the segments of running workloads, and converted to
+steps. The corpus also contains scripts with a single wrong value, including each value that once caused a failure. If a fuzzer finds a
+crash, add its input as another entry here.
 
     tests/fuzz/make_corpus.py [BUILD]        with a build directory, also records its workloads
 """
