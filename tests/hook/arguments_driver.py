@@ -1,4 +1,4 @@
-"""Calls every function through its stub. The driver must see the same arguments and stack alignment as without the hook, and
+"""Calls every function through its stub. Both with and without the hook, the driver must see the same arguments and stack alignment, and
 the program must get the same results. The test runs with a dormant hook, and with recording hooks whose clock is either the counter or a
 function. When an emulator runs programs for another architecture, the driver must see the same arguments as in native programs."""
 import collections

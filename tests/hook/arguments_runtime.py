@@ -1,5 +1,5 @@
-"""Calls every function through its stub. The runtime must see the same arguments and stack alignment as without the hook. The
-program must get the same results. The test runs with a recording hook and with a dormant one."""
+"""Calls every function through its stub. Both with and without the hook, the runtime must see the same arguments and stack alignment, and
+the program must get the same results. The test runs with a recording hook and with a dormant one."""
 import collections
 import pathlib
 import sys
