@@ -123,8 +123,8 @@ def extract_package(archive, root):
 
 
 def build_root(release):
-    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first call downloads these
-    packages. It also downloads the kernel again, because the kernel and the headers must have exactly the same version."""
+    """Returns a folder with the headers of the release's kernel, and the programs that build modules. The first call downloads their
+    packages, and also downloads the kernel again, because the kernel and the headers must have exactly the same version."""
     folder = CACHE / release
     root = folder / "root"
     if not root.exists():

@@ -25,8 +25,8 @@ KPROBES = pathlib.Path("/sys/kernel/debug/kprobes/list")
 
 
 class Hooks(AnyHooks):
-    """A probe that is started with a table of hooks. It records calls to only a few driver functions, because perf events take long to
-    attach and to detach."""
+    """A probe that is started with a table of hooks. The probe records calls to only a few driver functions, because perf events take long
+    to attach and to detach."""
 
     def __init__(self, s, *lines, options=()):
         super().__init__(s, *lines, options=("--calls", f"cuCtxSetCurrent,{CALL}", *options))

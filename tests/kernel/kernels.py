@@ -137,8 +137,8 @@ def devices(machine):
 
 # ---- fences ----
 
-# vgem is a driver that needs no hardware, and whose fences are created and signaled by a program. The other modules are listed because vgem
-# depends on them.
+# vgem is a driver that needs no hardware, and whose fences are created and signaled by a program. vgem depends on the other modules in the
+# list.
 FENCE_MODULES = "drm", "drm_kms_helper", "drm_shmem_helper", "vgem"
 
 
