@@ -19,7 +19,7 @@ struct compiled_image {
     uint64_t object_bytes;
 };
 
-/* device_code.h has its own definition of this struct, which must be the same. */
+/* device_code.h contains a second definition of this struct. Both definitions must be the same. */
 struct compiled_kernel {
     size_t param_count;
     size_t param_bytes[COMPILED_MAX_PARAMS];

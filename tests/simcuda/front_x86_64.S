@@ -1,8 +1,8 @@
 /* The exported functions of a driver that calls its own functions through a table of entry points, as real
  * drivers do (`docs/decisions/0037-the-drivers-own-table.md`). Each exported function first tests a word that
  * is nonzero once the driver has shut down. The function then either jumps through its slot (SIMCUDA_FRONT
- * 535) or makes a call through the slot (580). Before such a call, the function copies the arguments that are
- * on the stack. */
+ * 535) or makes a call through the slot (580). Before making a call through the slot, the function copies the
+ * arguments that are on the stack. */
 #ifdef SIMCUDA_UNKNOWN /* a table that the hook does not recognize, with another magic number and endbr64 */
 #define GONE        0x321cba01
 #else

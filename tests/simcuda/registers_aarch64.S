@@ -1,5 +1,5 @@
-/* cuSimcudaRegisters() saves the argument registers (see simcuda_verify.h). It then overwrites these
- * registers, as any function may. */
+/* cuSimcudaRegisters() saves the argument registers (see simcuda_verify.h), and then overwrites them, as any
+ * function may. */
         .text
         .globl  cuSimcudaRegisters
         .type   cuSimcudaRegisters, %function

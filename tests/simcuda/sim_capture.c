@@ -233,9 +233,9 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const C
     return valid ? begin(stream, mode, graph, after, after_count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Checks that every stream that joined the capture has also been joined back to the origin stream: the
- * origin's tips must depend on the other stream's tips. Nodes are in the order of their capture, so a single
- * backward walk finds all dependencies. */
+/* Checks that every stream that joined the capture has also been joined to the origin stream again, so that
+ * the tips of the origin stream depend on the tips of the other stream. Nodes are in the order of their
+ * capture, so a single backward walk finds all dependencies. */
 static bool all_joined(const struct capture *capture)
 {
     const CUgraph graph = capture->graph;

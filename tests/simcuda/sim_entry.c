@@ -25,7 +25,7 @@ static uint32_t blocked_row;
 static bool blocks_at_return; /* block after the call has done its work, rather than before */
 
 /* Returns true for functions that work even before cuInit, and in the child of a process that had called
- * cuInit. These functions were determined with the real driver. */
+ * cuInit. The real driver was used to find out which functions these are. */
 static bool needs_no_init(uint32_t row)
 {
     static const uint32_t rows[] = {

@@ -1,6 +1,7 @@
 /* sim_graph.c: whole graphs, which can be created, copied, listed and destroyed. sim_graph_node.c has the
- * nodes, and sim_graph_exec.c the launchable graphs. Each node lists the nodes that it depends on. Those
- * nodes were all created earlier, so the order of creation is also a valid order of execution. */
+ * nodes, and sim_graph_exec.c the launchable graphs. Each node lists the nodes that it depends on. A node
+ * depends only on nodes that were created earlier, so the order of creation is also a valid order of
+ * execution. */
 #include "sim_graph.h"
 
 #include <stdlib.h>

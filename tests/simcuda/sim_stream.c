@@ -228,8 +228,8 @@ CUresult stream_lock(CUstream *stream)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* Takes the lock for a query of a stream's state. Such a query cannot be captured, and invalidates any
- * capture that it might disturb. */
+/* Takes the lock for a query of a stream's state. A query of a stream's state cannot be captured, and
+ * invalidates any capture that it might disturb. */
 static CUresult lock_stream_to_look(CUstream *stream)
 {
     CUresult result = stream_lock(stream);

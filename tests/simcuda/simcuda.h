@@ -2,10 +2,10 @@
  * and memory. sim_op.h has stream operations, sim_code.h has code, and sim_graph.h has graphs.
  *
  * A model is a function sim_<export>. sim_entries.py generates the exported function around it. A model takes
- * the driver's one lock with driver_lock(), or with context_lock(), which also makes checks. It then does its
- * work, and returns through driver_unlock(). The functions below do not take the lock unless a comment
- * mentions it. No lock is held while a program's callback runs, or while a thread waits for the simulated
- * GPU. */
+ * the driver's one lock with driver_lock(), or with context_lock(), which also makes checks. The model then
+ * does its work, and returns through driver_unlock(). The functions below do not take the lock unless a
+ * comment mentions it. No lock is held while a program's callback runs, or while a thread waits for the
+ * simulated GPU. */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H
 

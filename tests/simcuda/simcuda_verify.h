@@ -23,8 +23,8 @@ int simcuda_past_call(unsigned back, const char **name, uint64_t *checksum, int 
 
 /* A function that is in none of the hook's tables, like the new functions of a newer driver. The function
  * saves all registers and stack words that can contain an argument, however many arguments there are and
- * whatever their types, for simcuda_registers(). It returns a 64-bit result. Only one thread at a time may
- * call this function. */
+ * whatever their types, for simcuda_registers(). The function returns a 64-bit result. Only one thread at a
+ * time may call this function. */
 uint64_t cuSimcudaRegisters(void);
 #define SIMCUDA_REGISTERS_RESULT UINT64_C(0x1122334455667788)
 
