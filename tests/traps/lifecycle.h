@@ -50,8 +50,8 @@ int status_of(pid_t child);
 void be_known(void);
 void wait_for_blocked(void); /* waits until a call is blocked, which SIMCUDA_BLOCK_NOTIFY reports */
 
-/* Starts threads that use all parts of the hook. Some threads take a lane one after another, one thread makes
- * calls, and one defines functions. */
+/* Starts threads that use all parts of the hook. The first of these threads keeps starting short-lived
+ * threads, each of which takes a lane. The second makes calls, and the third defines functions. */
 void be_busy(void);
 void end_busy(void);
 void *busy_caller(void *unused);

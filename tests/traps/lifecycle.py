@@ -31,7 +31,7 @@ UNTOLD = {"exec_plain", "ends"}
 WAYS = {
     "fork_busy": way({"exited": TIMES + 1}, loses=["full"], env=FORKS),
     "fork_exec": way({"exited": 11}, env=FORKS),
-    # A child of vfork() makes its calls in its parent's memory, so its calls are counted as the parent's. These calls are lost if the
+    # A child of vfork() makes its calls in its parent's memory, so its calls are counted as the parent's. The child's calls are lost if the
     # thread that called vfork() has no lane.
     "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
     "vfork_first": way({"exited": 1}, unrecorded=1),

@@ -1,5 +1,5 @@
-/* A program that uses musl instead of glibc. It loads the hook but is not traced, and tests the functions
- * that the hook interposes. */
+/* A program that uses musl instead of glibc, and therefore loads the hook but is not traced. The program
+ * tests the functions that the hook interposes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* The libcuda.so.1 of a driver that is newer than the hook's table. The driver has unknown functions,
- * including one that is not even exported. Its cuInit behaves like the real one: it forks, executes a helper,
- * and registers atfork handlers. The driver also has a table for cuGetExportTable, and exported data. */
+ * including one that is not even exported. Like the real cuInit, the cuInit in this file forks, executes a
+ * helper, and registers atfork handlers. The driver also has a table for cuGetExportTable, and exported
+ * data. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -67,8 +68,7 @@ int cuNewForks(int *before, int *after)
     return 0;
 }
 
-/* A function with more arguments than any existing function has. Some of its arguments are floating-point
- * numbers. */
+/* A function with more arguments than any existing function has, some of them floating-point numbers. */
 long cuNewFunction(long a, long b, double x, long c, long d, long e, long f, long g, long h, long i, long j,
                    double y, long k, long l, long m, long n, long o, long p)
 {

@@ -1,7 +1,7 @@
 """Tests a driver whose exported functions only resemble calls through a slot. Two names share one slot. Some slots are read-only or
-misaligned, or point outside the driver. Some functions test a different word first. The hook finds these functions by name, and counts each
-call once. If the driver or another library makes a page read-only, neither the hook nor a visit (proto/visit.h) writes to slots or pointers
-in that page."""
+misaligned, or point outside the driver. Some functions first test a different word from the one that real drivers test. The hook finds
+these functions by name, and counts each call once. If the driver or another library makes a page read-only, neither the hook nor a visit
+(proto/visit.h) writes to slots or pointers in that page."""
 import ctypes
 import signal
 import subprocess

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
         printf(", in the hook %d", inside);
     printf("\n");
 
-    /* The version selects the function, whichever name is requested. */
+    /* The requested version selects the exported function, whose name may differ from the requested name. */
     static const struct {
         const char *base, *export;
         int version;

@@ -1,7 +1,7 @@
-/* A program that initializes CUDA, then forbids itself all but a few system calls, and continues. After that,
- * it repeats calls that it made before, for longer than a second if requested. It also calls new functions,
- * makes calls from a thread that has made calls and from a thread that has not, allocates memory, looks up
- * symbols, opens ranges, and forks. It exits with status 7.
+/* A program that initializes CUDA, then forbids itself all but a few system calls, and continues. Under the
+ * filter, the program repeats calls that it made before, for longer than a second if requested. It also calls
+ * new functions, makes calls from a thread that has made calls and from a thread that has not, allocates
+ * memory, looks up symbols, opens ranges, and forks. It exits with status 7.
  *
  *   sandboxed WAY [long]
  *

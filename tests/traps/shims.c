@@ -1,6 +1,6 @@
-/* A library that interposes functions of the C library. It shifts the clock by an offset that it reads from
- * the environment at the first call, and makes all system calls through syscall() fail. With -DPROGRAM, this
- * is a program that makes a call to the driver and prints the year. */
+/* A library that interposes functions of the C library. The library shifts the clock by an offset that it
+ * reads from the environment at the first call, and makes all system calls through syscall() fail. With
+ * -DPROGRAM, this is a program that makes a call to the driver and prints the year. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* A program for newer_driver.c that calls functions missing from the hook's table. It runs on the small stack
- * of a coroutine, and memory above that stack is not accessible. The functions are called from frames at
- * various distances from the end of the stack. With "filtered", the coroutine first forbids all system calls
- * except write and exit_group. */
+/* A program for newer_driver.c that calls functions missing from the hook's table. The program runs on the
+ * small stack of a coroutine, and memory above that stack is not accessible. The functions are called from
+ * frames at various distances from the end of the stack. With "filtered", the coroutine first forbids all
+ * system calls except write and exit_group. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 /* Installs a filter that allows the system calls in LISTED, and kills the process at any other system call.
- * After that, executes the program named by the arguments. Because the filter is installed before the program
+ * Then executes the program that the arguments specify. Because the filter is installed before the program
  * starts, the hook cannot see it. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
