@@ -1,5 +1,5 @@
 /* The interface between the two sides of unit_both_ends.c. The hook's side (unit_both_ends_hook.c) and the
- * daemon's side cannot include each other's headers, so both include this one. */
+ * daemon's side cannot include each other's headers, so both sides include this header. */
 #ifndef CT_TESTS_BOTH_ENDS_H
 #define CT_TESTS_BOTH_ENDS_H
 

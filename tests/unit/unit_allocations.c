@@ -1,5 +1,5 @@
-/* Tests which call frees which allocation when an address is reused immediately. This depends on when the
- * calls started and returned, and not on when their records arrive. */
+/* Tests which call frees which allocation when an address is reused immediately. The result depends on when
+ * the calls started and returned, and not on when their records arrive. */
 #include "deferred.h"
 #include "process_rows.h"
 #include "store.h"

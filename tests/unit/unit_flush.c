@@ -28,7 +28,7 @@ static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_n
 
 static void check_held(void)
 {
-    /* Adding the same users again must not use up more of the list. */
+    /* Adding the same users again must not use more entries of the list. */
     struct ct_report report = held_of(1, CT_HELD_MAX, 20), earlier = held_of(1, CT_HELD_MAX, 10);
     ct_report_add(&report, &earlier);
     expect("the later moment counts", report.flushed_ns == 20);

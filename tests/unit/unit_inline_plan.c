@@ -380,7 +380,7 @@ static void try_distances(const char *path)
     ENSURE(patched_verdict(library, "pushes") == CT_INLINE_FAR &&
            patched_verdict(library, "loads") == CT_INLINE_FAR);
     ct_inline_plan_free(&library->plan);
-    /* This is the lowest area that is within range of all code. The data follows the code, so the data is out
+    /* This area is the lowest that is within range of all code. The data follows the code, so the data is out
      * of range. */
     const uint64_t far = (library->image.code_end - INT32_MAX + 0xfff) & ~0xfffULL;
     EXPECT(0, ct_inline_plan_make(&library->plan, &library->image, library->functions, library->count, far));

@@ -81,8 +81,8 @@ static bool no_more(struct ct_stream *stream, uint64_t until_ns)
     return stream->next < stream->end;
 }
 
-/* In one stream, a name precedes a call that returns late. The other stream has two calls and a budget of
- * one. */
+/* The first stream contains a name, which precedes a call that returns late. The second stream contains two
+ * calls, and has a budget of one call. */
 static void check_notes_and_budgets(void)
 {
     struct ct_call late[] = { { .end_ns = 9, .kind = CT_KIND_NAME }, { .end_ns = 5, .kind = CT_KIND_CALL } };

@@ -216,7 +216,7 @@ static void churn(void)
             const uint64_t handle = 0x100000 + module % 512 * 4096 + kernel;
             ct_names_learn(handle, module, name, &producer);
             ensure(is_named(handle, name), "a name among many");
-            /* This name occurs in all modules. */
+            /* The name below occurs in all modules. */
             ct_names_learn(handle + 100, module, "common", &producer);
             ensure(ct_names_kernel(handle + 100, NULL, false) != 0, "a common name");
         }

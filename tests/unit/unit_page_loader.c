@@ -1,7 +1,7 @@
 /* Tests the page loader. Rows that are stored a page at a time must leave the same contents in the file as
- * rows that are stored one by one. This must hold for any rows and any earlier contents, and even if other
- * connections modify the file in between. One process intercepts SQLite's page cache, which the page loader
- * needs, and another process does not. Both processes store the same batches. */
+ * rows that are stored one by one. The contents must be the same for any rows and any earlier contents, even
+ * if other connections modify the file in between. One process intercepts SQLite's page cache, which the page
+ * loader needs, and another process does not. Both processes store the same batches. */
 #include "../ensure.h"
 #include "account.h"
 #include "bulk.h"
