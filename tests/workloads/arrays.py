@@ -37,7 +37,7 @@ for _ in range(int(sys.argv[1])):
     same("slice", x[100:200], a[100:200])
     same("zeros", gpuarray.zeros((8, 16), dtype="int16", context=context), np.zeros((8, 16), "int16"))
     same("copy", x.copy(), a)
-    # These kernels were compiled for this expression, or for the same arrays with other strides.
+    # For the operations below, the library compiles kernels that depend on the expression, and on the strides of the arrays.
     same("sum", x + y, a + b)
     same("product", x * y, a * b)
     same("scaled", x * np.float32(3), a * np.float32(3))

@@ -3,7 +3,7 @@
  * The program checks its results and errno, signals that are ignored, blocked and handled, and system calls
  * that sleep and must not return early.
  *
- * The program prints "ready". After that, depending on its options, it works until SIGTERM, makes as many
+ * The program prints "ready". Depending on its options, the program then works until SIGTERM, makes as many
  * calls as each line of its input requests, or sleeps in one system call. The sleep ends when a line or
  * SIGUSR2 arrives, or after a second. When the program exits, it prints a sum. */
 #include "workload.h"

@@ -1,8 +1,9 @@
 /* Opens the NVIDIA driver's device files, and performs each act the given number of times. The program runs
- * on stubs of the driver (tests/kernel/stub). With --calls N, it first initializes the simulated driver. It
- * then performs the acts once outside of driver calls, and once inside each of N driver calls. To run code
- * inside a driver call, the program passes the code as a callback to cuOccupancyMaxPotentialBlockSize. After
- * the callback, cuOccupancyMaxPotentialBlockSize fails, because its function argument is NULL. */
+ * on stubs of the driver (tests/kernel/stub). With --calls N, the program first initializes the simulated
+ * driver. It then performs the acts once outside of driver calls, and once inside each of N driver calls. To
+ * run code inside a driver call, the program passes the code as a callback to
+ * cuOccupancyMaxPotentialBlockSize. After the callback, cuOccupancyMaxPotentialBlockSize fails, because its
+ * function argument is NULL. */
 #include "../kernel/stub/requests.h"
 #include "workload.h"
 

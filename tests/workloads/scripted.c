@@ -1,6 +1,6 @@
-/* scripted.c: a job whose behaviour is known. The job loads, prepares, executes and retrieves. It is idle in
- * the middle of executing, leaks memory, and makes calls that fail. The program prints its actions, and the
- * time when each phase begins. */
+/* scripted.c: a job whose behaviour is known. The job loads, prepares, executes and retrieves. The job is
+ * idle in the middle of executing, leaks memory, and makes calls that fail. The program prints its actions,
+ * and the time when each phase begins. */
 #include "workload.h"
 
 #include <time.h>

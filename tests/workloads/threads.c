@@ -1,6 +1,6 @@
 /* threads.c: starts many short-lived threads one after another, and makes calls in places where tracers
- * break. These places are destructors of thread-specific data, atexit handlers, the program's destructors,
- * and a signal handler that interrupts calls. */
+ * break: in destructors of thread-specific data, in atexit handlers, in the program's destructors, and in a
+ * signal handler that interrupts calls. */
 #include "workload.h"
 
 #include <errno.h>
