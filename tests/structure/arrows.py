@@ -68,8 +68,8 @@ def include_arrows(files):
 
 
 def objects(build):
-    """Yields (source, object) for each source file of the parts that the build compiles. Skips variants for tests, which have the same
-    symbols."""
+    """Yields (source, object) for each source file of the parts that the build compiles. Skips variants that are built only for tests,
+    because they have the same symbols."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(os.path.normpath(os.path.join(entry["directory"], entry["file"])))
         made = build / entry["output"]
