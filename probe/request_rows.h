@@ -1,6 +1,5 @@
-/* Rows for a process's requests to the kernel driver. A row contains the number that a kind of request has in
- * the segment.
- */
+/* Rows for a process's requests to the kernel driver. Each row contains the ID of one kind of request in the
+ * segment's directory. */
 #ifndef CT_PROBE_REQUEST_ROWS_H
 #define CT_PROBE_REQUEST_ROWS_H
 

@@ -233,10 +233,9 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* Checks whether the program image that writes the segment still has its memory, which means that the process
- * is still running the same program. The check works across pid namespaces. `fd` is the segment's file, under
- * a different open file description than the program image's. The result is unknown if the kernel refused to
- * give the program image a lock. */
+/* Checks whether the process that writes the segment is still running the same program. The check works
+ * across pid namespaces. `fd` is the segment's file, under a different open file description than the program
+ * image's. The result is unknown if the kernel refused to give the program image a lock. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

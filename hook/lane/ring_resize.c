@@ -301,8 +301,8 @@ static bool fetch(struct ct_producer *self, uint32_t level)
     return ring != NULL;
 }
 
-/* Switches to a ring that has been read to its end. Returns false if there is no memory for it, or if the
- * collector holds its lock. */
+/* Switches to a ring that has been read to its end. Returns false if there is no memory for the ring,
+ * or if the collector holds the ring's lock. */
 static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 {
     if (level == 0) {

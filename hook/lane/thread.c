@@ -43,7 +43,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* The dropped producers are now spare, since the calls open in them have ended. */
+    /* The dropped producers can be reused, because the calls that were open in them have ended. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_producer_set_owner(left, CT_PRODUCER_SPARE);

@@ -1,6 +1,6 @@
-/* Measures the cost of each part of the hook's fast path, and how much of this cost the reads of the counter
- * hide. Use this program on processors where a traced call costs noticeably more than two counter reads. It
- * needs no GPU, no driver and no daemon.
+/* Measures the cost of each part of the hook's fast path, and how much of that cost is hidden by the reads of
+ * the counter. Use this program on processors where a traced call costs noticeably more than two counter
+ * reads. It needs no GPU, no driver and no daemon.
  *
  * The program measures three things in interleaved rounds on one processor, in nanoseconds per call. A
  * round's figure is its median batch. First, the program measures the paths of hook_parts.h with a ring that

@@ -1,4 +1,4 @@
-"""Measures the cost of each part of the hook's fast path, and how much of this cost the reads of the counter hide."""
+"""Measures the cost of each part of the hook's fast path, and how much of that cost is hidden by the reads of the counter."""
 import pathlib
 import shutil
 import statistics

@@ -5,7 +5,7 @@ from gpu_programs import Program, request
 
 
 def busy_threads():
-    """CUPTI leaves while threads launch kernels and graphs. Their calls wait for it."""
+    """CUPTI leaves the process while threads are launching kernels and graphs. Their calls wait until it has left."""
     times = by_tier(5, 20, 100)
     with Session() as s:
         s.start_daemon()

@@ -205,8 +205,8 @@ def restored(s):
 
 
 def shared(s):
-    """Checks that attach refuses a process that shares its memory with another process. Attach would not stop the other process while it
-    changes the code."""
+    """Checks that attach refuses a process that shares its memory with another process. Attach would change the code while the other
+    process is running."""
     client = Client(s, 0, SHARER)
     check("shares its memory with another process" in attach(s, client.pid, status=1), "with a child in its memory")
     check(code_of(client.pid) == CODE, "the code has other bytes than the file")

@@ -205,8 +205,8 @@ static bool at_breakpoint(pid_t program)
     return why.si_code == SI_KERNEL;
 }
 
-/* The addresses of the hook's instructions that the call executes, in order of execution, as far as earlier
- * rounds have found them. */
+/* The addresses of the hook's instructions that earlier rounds have found in the call, in order of execution.
+ */
 enum { WAY_MAX = 100000, STEPS_BEFORE = 20 };
 static uintptr_t way[WAY_MAX];
 static long way_length;

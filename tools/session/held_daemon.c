@@ -205,7 +205,8 @@ int ct_daemon_hold(const char *command, struct ct_session_choice *choice,
         }
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
-    /* The daemon reports errors in one line. Replace its name in this line with the command's name. */
+    /* The daemon reports each error on a single line. Replace its name in this line with the command's name.
+     */
     static const char name[] = "cudatraced: ";
     const size_t named = sizeof(name) - 1;
     if (strncmp(said, name, named) == 0)

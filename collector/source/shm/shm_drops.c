@@ -18,7 +18,7 @@ struct drops {
     struct sum lost, skipped;
 };
 
-/* Adds with saturation, so that invalid counters cannot make a sum small. */
+/* Saturates, so that invalid counters cannot make a sum wrap around. */
 static uint64_t add_up(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
