@@ -4,13 +4,16 @@ exits."""
 import contextlib
 import glob
 import os
+import pathlib
 import signal
+import struct
 import subprocess
 
 from fault_test import CUDATRACE, Session, WORKLOADS, at_point, check, cudatrace_test, equal, promise, wait_for
 from played import COMPANION, EXITING, FOREVER, HOOK, LEFT, Probe, Watched, now
 
 CALLS = 100
+HOOK_MAKER = 0  # enum ct_maker
 
 
 def late(s):
@@ -196,9 +199,8 @@ def test_standing_still():
         watched.await_state("killed")
 
 
-def test_companion(s):
-    """Checks that a companion adds rows for functions with a hook to the thread that the hook records. If the companion records a driver
-    call, the daemon must drop the companion, but keep reading the hook's segment."""
+def hooked_program(s):
+    """Starts a program that the hook records. Returns the process, and a function that makes the program make calls."""
     hooked = s.start(WORKLOADS / "attached", "--do", "steps", 1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(hooked.stdout.readline(), "ready\n", "the program's output")
 
@@ -209,6 +211,47 @@ def test_companion(s):
 
     step()
     s.flush_until("its row", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", hooked.pid))
+    return hooked, step
+
+
+def waiting_lanes(s, pid):
+    """Returns (position, wake) of each lane in the hook's segment that has calls which the daemon has not stored."""
+    for path in glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{pid}.*"):
+        segment = pathlib.Path(path).read_bytes()[:1 << 23]
+        if struct.unpack_from("<I", segment, 1420)[0] != HOOK_MAKER:
+            continue
+        offset, stride = struct.unpack_from("<QQ", segment, 24)
+        at = [offset + stride * lane for lane in range(struct.unpack_from("<I", segment, 1408)[0])]
+        lanes = [(*struct.unpack_from("<Q8xQ", segment, lane), *struct.unpack_from("<Q", segment, lane + 384)) for lane in at]
+        return [(state >> 1, wake) for state, wake, tail in lanes if state >> 1 > tail]
+    raise AssertionError("no segment of the hook")
+
+
+def test_no_doorbell_while_calls_wait(s):
+    """Checks that a batch that is empty because all calls wait for a probe does not make the hook ring the doorbell at each further call."""
+    hooked, step = hooked_program(s)
+    probe = Probe(s, hooked.pid, s.value("SELECT image_ns FROM process WHERE pid = ?", hooked.pid), COMPANION)
+    probe.do("complete", now())
+    with promise("probe-no-doorbell"):
+        stored = s.value("SELECT count(*) FROM calls WHERE pid = ?", hooked.pid)
+        step()
+        before = int(s.status()["batches"])
+        wait_for("batches", lambda: int(s.status()["batches"]) > before + 2)
+        lanes = waiting_lanes(s, hooked.pid)
+        equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", hooked.pid), stored, "calls that are stored")
+        check(lanes and all(wake > position for position, wake in lanes), "positions, and where the hook rings:", lanes)
+    probe.do("complete", FOREVER)
+    hooked.stdin.close()
+    equal(hooked.wait(), 0, "the program's status")
+    probe.do("flags", LEFT)
+    s.flush_until("its end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", hooked.pid) == "exited")
+    probe.kill()
+
+
+def test_companion(s):
+    """Checks that a companion adds rows for functions with a hook to the thread that the hook records. If the companion records a driver
+    call, the daemon must drop the companion, but keep reading the hook's segment."""
+    hooked, step = hooked_program(s)
     probe = Probe(s, hooked.pid, s.value("SELECT image_ns FROM process WHERE pid = ?", hooked.pid), COMPANION)
     end = now()
     probe.do("function", HOOK, "inside")
@@ -241,5 +284,6 @@ with Session() as s:
     test_losses(s)
 with Session() as s:
     s.start_daemon()
+    test_no_doorbell_while_calls_wait(s)
     test_companion(s)
 test_standing_still()

@@ -101,8 +101,9 @@ struct ct_shm {
     uint64_t earlier_until_ns;
     bool has_begun;
     uint32_t sleeps; /* counts the values of control->sleeping; only for the system session */
-    /* Whether the last batch was empty. After an empty batch, `sleeping` stays set. A producer that publishes
-     * a record then rings the doorbell, unless the next batch is certain to see that record. */
+    /* Whether the last batch was empty, and no calls were waiting for a probe. After such a batch, `sleeping`
+     * stays set. A producer that publishes a record then rings the doorbell, unless the next batch is certain
+     * to see that record. */
     bool quiet;
     uint64_t give_back_bytes; /* how much memory of the rings may be returned in this batch */
     bool detaching;           /* processes must no longer write to their segments */

@@ -391,11 +391,21 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     return batch->report->rows > 0 ? write_meta(shm, batch) : 0;
 }
 
+static bool has_backlog(struct ct_shm *shm)
+{
+    EACH_PROCESS(p)
+    {
+        if (ct_shm_has_backlog(p))
+            return true;
+    }
+    return false;
+}
+
 static void publish(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
     const uint32_t selections = atomic_load_explicit(&shm->control->selections, memory_order_acquire);
-    shm->quiet = batch->report->rows == 0;
+    shm->quiet = batch->report->rows == 0 && !has_backlog(shm);
     shm->earlier_until_ns = 0;
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
