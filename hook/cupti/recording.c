@@ -16,8 +16,8 @@ enum {
     HOLDER_BYTES = 64,
     CALLBACK_IDS = 4096, /* CUDA 13.0 has 808 */
     CONTEXTS = 8,
-    HOLDS = 3,
-    HOLD_PAUSE_MS = 100,
+    HOLDS = 8, /* a GPU that several processes share may not finish a step's work in one of them */
+    HOLD_PAUSE_MS = 50,
     VERSION_12_6 = 24, /* of cuptiGetVersion() */
 };
 
