@@ -1,4 +1,4 @@
-/* Matches the patterns of `cudatrace probe --list`, and prints its lines. */
+/* Matches the patterns given to `cudatrace probe --list`, and prints the matching lines. */
 #ifndef CT_PROBE_LIST_LINES_H
 #define CT_PROBE_LIST_LINES_H
 

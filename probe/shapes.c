@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a rehearsal, argument `i` is (i + 1) << ARGUMENT_SHIFT | low. A read at that address, or shortly after
- * it, is a read through the argument. If a decoder expects a count, an enumeration or a flag, it uses only
- * the lower part, `low`. */
+/* In a rehearsal, argument `i` is (i + 1) << ARGUMENT_SHIFT | low. A read at that address, or slightly
+ * above it, is a read through the argument. If a decoder expects a count, an enumeration or a flag, it uses
+ * only the lower part, `low`. */
 enum { ARGUMENT_SHIFT = 40, ARGUMENTS = CT_REGISTER_ARGS + 16 };
 
 struct span {

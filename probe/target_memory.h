@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 /* Opens the memory of the process, which requires the right to trace it. Later reads require no rights. If
- * opening fails, only the memory in records can be read. */
+ * opening fails, only memory that was copied into records can be read. */
 void ct_target_open(pid_t pid);
 
 /* Sets the call that is being decoded, or no call if both arguments are NULL. */

@@ -1,4 +1,4 @@
--- Reads the files of a trace as one. tools/trace/series.c combines these parts into temporary views over all files,
+-- Reads the files of a trace as one. tools/trace/series.c combines these statements into temporary views over all files,
 -- with one SELECT per file, newest first. Each %s is replaced with a name.
 
 -- Rows that exist in only one file.

@@ -34,7 +34,7 @@ void ct_tracking_init(struct ct_tracking *tracking, uv_loop_t *loop, const char 
 int ct_tracking_start(struct ct_tracking *tracking, const struct ct_session *session, bool system);
 /* Looks for new segments. Finds every segment that a hook counted before the call. */
 void ct_tracking_look(struct ct_tracking *tracking);
-/* Looks for new segments only if a hook has counted one. */
+/* Looks for new segments only if the number of segments, which the hooks count, has risen. */
 void ct_tracking_look_for_counted(struct ct_tracking *tracking);
 /* Finds everything that a flush must include, such as segments just created and processes that have just
  * exited. */

@@ -86,7 +86,7 @@ static bool is_held(uint32_t id)
     return row < CT_ROWS_ALL && ct_gpu_gate_holds(&ct_rows[row]);
 }
 
-/* A call is counted as waiting after it has become an open call. */
+/* A call first becomes an open call, and is then counted as waiting. */
 static bool is_quiet(void)
 {
     const uint32_t held = atomic_load(&waiting);

@@ -11,7 +11,7 @@
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
-/* Counts a lost call of a thread without a lane. */
+/* Counts a lost call that was made by a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
 /* Counts several lost calls. `ticks` is the sum of the calls' durations. `end` is approximately when the last

@@ -107,8 +107,8 @@ def check_ioctls(report, database, truth_path):
     report.check(not unequal, f"ioctls of {len(pids)} processes: {total}; the kernel counted {wanted} "
                  f"(and {truth.others} on other files)", unequal[:compare.ROWS_SHOWN])
 
-    # Two kinds of requests cannot be compared. The trace names a transfer after the request that the transfer carries. It records other
-    # requests under a common name, which has no number.
+    # Requests of two kinds are left out of the comparison. The trace names a transfer after the request that the transfer carries. It
+    # records other requests under a common name, which has no number.
     wrong, hidden = [], 0
     for pid in pids:
         hidden += truth.calls[pid][("escape", TRANSFER)]

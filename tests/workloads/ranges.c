@@ -208,8 +208,8 @@ static void processes(void)
     ENSURE(nvtx.RangeStartA("never ended") != third);
 }
 
-/* Makes threads end ranges that other threads have started. Each thread stores its new range in a shared
- * array, and ends the range that the array contained before. */
+/* Makes threads end ranges that other threads have started. Each thread stores its new range in a slot
+ * of a shared array, and ends the range that the slot contained before. */
 static void *exchange(void *places)
 {
     enum { PLACES = 4 };

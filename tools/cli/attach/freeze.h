@@ -13,7 +13,7 @@ struct ct_freeze {
 };
 
 /* Returns 0 or -errno: -ETIMEDOUT if a thread did not stop within `patience_ns`, -ESRCH if no thread is left,
- * or -EPERM. After an error, no thread is stopped. */
+ * or -EPERM. After an error, no thread remains stopped. */
 int ct_freeze_begin(struct ct_freeze *freeze, const struct ct_memory *memory, uint64_t patience_ns);
 void ct_freeze_end(struct ct_freeze *freeze);
 
