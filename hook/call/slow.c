@@ -40,6 +40,9 @@ static void *find_missing(uint32_t row)
 /* Begins a call's record, if there is a lane to write it to. */
 static void begin(struct ct_frame *frame, const struct ct_row *row)
 {
+    /* Even if the process is no longer recorded. */
+    if (CT_UNLIKELY(!ct_gpu_gate_is_open()) && ct_self != &ct_untraced)
+        ct_gpu_gate_wait(row, NULL);
     const enum ct_attached attached = ct_process_attach(ct_frame_address(frame));
     if (attached == CT_ATTACHED_NOT)
         return;
@@ -65,7 +68,7 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
         CT_TEST_POINT("slow.unlaned");
     }
     if (CT_UNLIKELY(!ct_gpu_gate_is_open()) && frame->producer)
-        ct_gpu_gate_wait(row, frame->producer == self);
+        ct_gpu_gate_wait(row, frame->producer == self ? self : NULL);
 }
 
 /* `real` is NULL if the function does not exist. */

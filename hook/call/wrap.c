@@ -42,7 +42,7 @@ enter_launch(const struct ct_row *row, struct ct_producer *self, uintptr_t place
 {
     const struct entered_call call = enter(row, self, place);
     if (CT_UNLIKELY(!ct_gpu_gate_is_open()))
-        ct_gpu_gate_wait(row, true);
+        ct_gpu_gate_wait(row, self);
     return call;
 }
 

@@ -222,9 +222,18 @@ static void pause_ms(long ms)
 static bool may_leave(void)
 {
     uint32_t version;
-    if (atomic_load(&must_stay) || host->is_exiting() || cupti.GetVersion(&version) != 0)
+    if (atomic_load(&must_stay) || host->is_exiting() || host->has_contexts() ||
+        cupti.GetVersion(&version) != 0)
         return false;
     return !host->has_graphs() || (graphs != CT_GPU_FORM_WHOLE && version >= VERSION_12_6);
+}
+
+static size_t used_contexts(void *used[CONTEXTS])
+{
+    size_t count = 0;
+    while (count < CONTEXTS && (used[count] = atomic_load(&contexts[count])))
+        count++;
+    return count;
 }
 
 /* Holds the program's calls so that CUPTI can leave. cuptiFinalize() waits for the GPU, and so do all calls
@@ -233,13 +242,13 @@ static bool hold_calls(void)
 {
     void *used[CONTEXTS];
     for (int i = 0; i < HOLDS && may_leave(); i++) {
-        size_t count = 0;
-        if (i > 0)
-            pause_ms(HOLD_PAUSE_MS);
-        while (count < CONTEXTS && (used[count] = atomic_load(&contexts[count])))
-            count++;
-        if (host->hold_calls(used, count))
-            return true;
+        const size_t count = used_contexts(used);
+        if (host->hold_calls(used, count)) {
+            if (may_leave() && used_contexts(used) == count)
+                return true;
+            host->resume_calls();
+        }
+        pause_ms(HOLD_PAUSE_MS);
     }
     return false;
 }

@@ -190,18 +190,32 @@ static uint32_t host_graphs(void)
     return is_early && atomic_load(&is_held) ? CT_GPU_FORM_WHOLE : CT_GPU_FORM_LATE;
 }
 
-static bool host_has_graphs(void)
+/* Returns whether the process has called a function whose name begins with one of the texts, the last of
+ * which is NULL. */
+static bool has_function(const char *const begins[])
 {
-    static const char of_graphs[] = "cuGraph", graphics[] = "cuGraphics";
     const struct ct_function *function = ct_segment_directory(place);
     const uint32_t count = atomic_load_explicit(&place->functions, memory_order_acquire);
     for (uint32_t i = 0; i < count && i < CT_FUNCTIONS_MAX; i++) {
-        const char *name = function[i].name;
-        if (strncmp(name, of_graphs, sizeof(of_graphs) - 1) == 0 &&
-            strncmp(name, graphics, sizeof(graphics) - 1) != 0)
-            return true;
+        for (const char *const *begin = begins; *begin; begin++) {
+            if (strncmp(function[i].name, *begin, strlen(*begin)) == 0)
+                return true;
+        }
     }
     return false;
+}
+
+static bool host_has_graphs(void)
+{
+    static const char *const begins[] = { "cuGraphCreate", "cuGraphInstantiate", "cuGraphLaunch", NULL };
+    return has_function(begins);
+}
+
+static bool host_has_contexts(void)
+{
+    static const char *const begins[] = { "cuCtxAttach",      "cuCtxCreate",      "cuGLCtxCreate",
+                                          "cuGreenCtxCreate", "cuVDPAUCtxCreate", NULL };
+    return has_function(begins);
 }
 
 static bool host_is_exiting(void)
@@ -231,6 +245,7 @@ static const struct ct_gpu_host host = {
     .note = host_note,
     .graphs = host_graphs,
     .has_graphs = host_has_graphs,
+    .has_contexts = host_has_contexts,
     .hold_calls = host_hold_calls,
     .resume_calls = ct_gpu_gate_release,
     .is_exiting = host_is_exiting,

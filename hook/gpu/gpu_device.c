@@ -80,20 +80,21 @@ typedef int32_t query_function(void *event);
 typedef int32_t destroy_function(void *event);
 
 /* The event is recorded in all streams of the context. */
-static bool finish_event(void *context, void *event, bool (*goes_on)(void))
+static bool finish_event(void *context, void *event, const struct ct_gpu_finish *finish)
 {
     enum { NOT_READY = 600 }; /* CUDA_ERROR_NOT_READY */
     record_function *record = (record_function *)(uintptr_t)function_of("cuCtxRecordEvent");
     query_function *query = (query_function *)(uintptr_t)function_of("cuEventQuery");
-    if (!record || !query || record(context, event) != 0)
+    if (!record || !query || !finish->begin_recording())
         return false;
-    int32_t result;
-    while ((result = query(event)) == NOT_READY && goes_on())
-        ;
+    int32_t result = record(context, event);
+    finish->end_recording();
+    while (result == 0 && (result = query(event)) == NOT_READY && finish->goes_on())
+        result = 0;
     return result == 0;
 }
 
-static bool finish_context(void *context, bool (*goes_on)(void))
+static bool finish_context(void *context, const struct ct_gpu_finish *finish)
 {
     enum { DISABLE_TIMING = 2 }; /* CU_EVENT_DISABLE_TIMING */
     push_function *push = (push_function *)(uintptr_t)function_of("cuCtxPushCurrent_v2");
@@ -105,14 +106,14 @@ static bool finish_context(void *context, bool (*goes_on)(void))
         return false;
     bool is_finished = false;
     if (create(&event, DISABLE_TIMING) == 0) {
-        is_finished = finish_event(context, event, goes_on);
+        is_finished = finish_event(context, event, finish);
         destroy(event);
     }
     return pop(&context) == 0 && is_finished;
 }
 
 /* Sets *context to the device's primary context, or to NULL if it is not in use. */
-static bool finish_device(int32_t device, void **context, bool (*goes_on)(void))
+static bool finish_device(int32_t device, void **context, const struct ct_gpu_finish *finish)
 {
     state_function *get_state = (state_function *)(uintptr_t)function_of("cuDevicePrimaryCtxGetState");
     retain_function *retain = (retain_function *)(uintptr_t)function_of("cuDevicePrimaryCtxRetain");
@@ -126,21 +127,23 @@ static bool finish_device(int32_t device, void **context, bool (*goes_on)(void))
         return true;
     if (retain(context, device) != 0)
         return false;
-    const bool is_finished = finish_context(*context, goes_on);
+    const bool is_finished = finish_context(*context, finish);
     return release(device) == 0 && is_finished;
 }
 
-bool ct_gpu_device_finish(void *const contexts[], size_t count, bool (*goes_on)(void))
+bool ct_gpu_device_finish(void *const contexts[], size_t count, const struct ct_gpu_finish *finish)
 {
     count_function *get_count = (count_function *)(uintptr_t)function_of("cuDeviceGetCount");
     get_function *get = (get_function *)(uintptr_t)function_of("cuDeviceGet");
     int32_t devices, handle;
     size_t finished = 0;
+    if (!ct_gpu_driver_is_initialised())
+        return true;
     if (!get_count || !get || get_count(&devices) != 0)
         return false;
     for (int32_t device = 0; device < devices; device++) {
         void *context;
-        if (get(&handle, device) != 0 || !finish_device(handle, &context, goes_on))
+        if (get(&handle, device) != 0 || !finish_device(handle, &context, finish))
             return false;
         for (size_t i = 0; i < count; i++)
             finished += contexts[i] == context;

@@ -14,11 +14,20 @@
  * functions need no context, and are permitted while a stream is captured. */
 bool ct_gpu_device_query(uint32_t number, struct ct_device *device);
 
-/* Waits until the GPUs have finished all work in the primary contexts that are in use, as long as `goes_on`
- * returns true. Returns false otherwise, if the driver reports an error, or if one of the given contexts is
- * not a primary context, because its handle may be invalid. Needs cuCtxRecordEvent(), which drivers have from
- * CUDA 12.5 on. No stream may be capturing, because the captures would be invalidated. */
-bool ct_gpu_device_finish(void *const contexts[], size_t count, bool (*goes_on)(void));
+struct ct_gpu_finish {
+    /* Called before and after the event is recorded in a context. No stream may be capturing in the meantime,
+     * because the capture would be invalidated, and no context may end. `begin_recording` returns false to
+     * give up. */
+    bool (*begin_recording)(void);
+    void (*end_recording)(void);
+    /* Pauses. Returns false to give up. */
+    bool (*goes_on)(void);
+};
+
+/* Waits until the GPUs have finished all work in the primary contexts that are in use. Returns false if it
+ * gave up, if the driver reports an error, or if one of the given contexts is not a primary context, because
+ * its handle may be invalid. Needs cuCtxRecordEvent(), which drivers have from CUDA 12.5 on. */
+bool ct_gpu_device_finish(void *const contexts[], size_t count, const struct ct_gpu_finish *finish);
 
 /* Returns false if the program has not yet initialised the driver. */
 bool ct_gpu_driver_is_initialised(void);

@@ -27,7 +27,6 @@ enum gate {
 _Atomic uint32_t ct_gpu_gate;
 
 static _Atomic uint64_t until_ns; /* waiting calls continue at this time */
-static _Atomic uint32_t waiting;  /* open calls that wait at the gate */
 
 static bool change(enum gate from, enum gate to)
 {
@@ -61,36 +60,53 @@ static void wait_until_open(bool may_sleep)
     }
 }
 
-void ct_gpu_gate_wait(const struct ct_row *row, bool is_open_call)
+/* A signal handler's call may wait during a wait of the call that the handler interrupted. If the handler
+ * leaves the wait with longjmp(), the producer's note remains, but no later call has the same start. */
+void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self)
 {
     if (!ct_gpu_gate_holds(row))
         return;
     CT_ERROR_GUARD;
     const bool may_sleep = ct_system_begin();
-    atomic_fetch_add(&waiting, is_open_call);
+    const uint32_t depth = self ? self->depth - 1 : CT_OPEN_MAX;
+    const uint64_t before = self ? atomic_load(&self->held_start) : 0;
+    if (depth < CT_OPEN_MAX)
+        atomic_store(&self->held_start,
+                     atomic_load_explicit(&self->lane->open[depth].start, memory_order_relaxed));
     wait_until_open(may_sleep);
-    atomic_fetch_sub(&waiting, is_open_call);
+    if (depth < CT_OPEN_MAX)
+        atomic_store(&self->held_start, before);
     if (may_sleep)
         ct_system_end();
 }
 
 /* ---- the recording's thread ---- */
 
+static uint32_t epoch; /* the process's epoch when the gate was closed */
+
+/* Open calls are known only as long as the process keeps its segment. */
+static bool knows_calls(void)
+{
+    return ct_process_current() && epoch == ct_process_epoch();
+}
+
+/* An unknown function counts as held. */
 static bool is_held(uint32_t id)
 {
     struct ct_segment *segment = ct_process_current();
-    if (!segment || id >= CT_FUNCTIONS_MAX)
-        return false;
+    if (!segment || !id || id >= CT_FUNCTIONS_MAX)
+        return true;
     const struct ct_function *function = ct_segment_directory(segment) + id;
-    const uint32_t row = function->layer == CT_LAYER_DRIVER ? ct_row_of_driver(function->name) : CT_ROWS_ALL;
+    if (function->layer != CT_LAYER_DRIVER)
+        return false;
+    const uint32_t row = ct_row_of_driver(function->name);
     return row < CT_ROWS_ALL && ct_gpu_gate_holds(&ct_rows[row]);
 }
 
-/* A call first becomes an open call, and is then counted as waiting. */
+/* Returns whether all open calls of functions that the gate holds are waiting. */
 static bool is_quiet(void)
 {
-    const uint32_t held = atomic_load(&waiting);
-    return ct_producers_open_calls(is_held) <= held;
+    return ct_producers_open_calls(is_held) == 0 && knows_calls();
 }
 
 static void limit_waits(uint32_t ms)
@@ -110,8 +126,31 @@ static bool goes_on(void)
     return atomic_load(&ct_gpu_gate) == GATE_CLOSED && ct_now_ns() < atomic_load(&until_ns);
 }
 
+/* Between the two functions, waiting calls do not open the gate. */
+static uint64_t hold_until_ns;
+
+static bool begin_recording_event(void)
+{
+    hold_until_ns = atomic_load(&until_ns);
+    limit_waits(GATE_USE_MS);
+    if (change(GATE_CLOSED, GATE_USED) && knows_calls() && !ct_capturing()) /* it would break the capture */
+        return true;
+    atomic_store(&until_ns, hold_until_ns);
+    open_from(GATE_USED);
+    return false;
+}
+
+static void end_recording_event(void)
+{
+    atomic_store(&until_ns, hold_until_ns);
+    change(GATE_USED, GATE_CLOSED);
+    ct_futex_wake(&ct_gpu_gate); /* waits were longer */
+}
+
 bool ct_gpu_gate_close(void *const contexts[], size_t count)
 {
+    static const struct ct_gpu_finish finish = { begin_recording_event, end_recording_event, goes_on };
+    epoch = ct_process_epoch();
     limit_waits(GATE_HOLD_MS);
     if (!change(GATE_OPEN, GATE_CLOSED))
         return false;
@@ -119,12 +158,13 @@ bool ct_gpu_gate_close(void *const contexts[], size_t count)
     bool is_calm;
     while (!(is_calm = is_quiet()) && goes_on())
         ;
-    if (is_calm && !ct_capturing() && ct_gpu_device_finish(contexts, count, goes_on)) {
+    if (is_calm && ct_gpu_device_finish(contexts, count, &finish)) {
         limit_waits(GATE_USE_MS);
-        if (change(GATE_CLOSED, GATE_USED))
+        if (change(GATE_CLOSED, GATE_USED) && knows_calls())
             return true;
     }
     open_from(GATE_CLOSED);
+    open_from(GATE_USED);
     return false;
 }
 
@@ -141,5 +181,4 @@ void ct_gpu_gate_abort(void)
 void ct_gpu_gate_forget(void)
 {
     atomic_store(&ct_gpu_gate, GATE_OPEN);
-    atomic_store(&waiting, 0);
 }

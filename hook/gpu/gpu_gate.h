@@ -9,6 +9,7 @@
 #define CT_GPU_GATE_H
 
 #include "compiler.h"
+#include "producer.h"
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -17,22 +18,24 @@
 
 extern CT_LOCAL _Atomic uint32_t ct_gpu_gate; /* 0 while the gate is open */
 
-/* Checked in each call, after ct_lane_enter(). The fence keeps the compiler from checking earlier. */
+/* Checked in each call, after ct_lane_enter(). The fence keeps the compiler from checking earlier. The
+ * acquire pairs with the opening of the gate, so that a call sees the driver as CUPTI has left it. */
 static inline bool ct_gpu_gate_is_open(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    return CT_LIKELY(atomic_load_explicit(&ct_gpu_gate, memory_order_relaxed) == 0);
+    return CT_LIKELY(atomic_load_explicit(&ct_gpu_gate, memory_order_acquire) == 0);
 }
 
-/* Returns whether a closed gate holds calls of the row's function. */
+/* Returns whether a closed gate holds calls of the row's function. Queries of modules may load code. */
 static inline bool ct_gpu_gate_holds(const struct ct_row *row)
 {
     return row->layer == CT_LAYER_DRIVER && row->category != CT_CATEGORY_sync &&
-           row->flags & CT_ROW_DECODED && !(row->flags & CT_ROW_ASKS);
+           row->flags & CT_ROW_DECODED &&
+           (row->category == CT_CATEGORY_module || !(row->flags & CT_ROW_ASKS));
 }
 /* Waits for the gate to open if it holds the row's function, for at most GATE_HOLD_MS while the gate is not
- * used yet. `is_open_call` is false if the call is in no lane's open calls. */
-void ct_gpu_gate_wait(const struct ct_row *row, bool is_open_call);
+ * used yet. `self` has the call as its innermost open call, or is NULL if the call is in no lane. */
+void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self);
 
 /* Closes the gate, and waits at most GATE_HOLD_MS until no call is in progress and the GPUs have finished all
  * work in the given contexts. Returns false, with the gate open, if that takes too long or cannot be

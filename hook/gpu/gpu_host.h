@@ -55,6 +55,8 @@ struct ct_gpu_host {
     uint32_t (*graphs)(void);
     /* Returns whether the process has called functions for graphs since the segment was created. */
     bool (*has_graphs)(void);
+    /* Returns whether it has created contexts other than the devices' primary contexts. */
+    bool (*has_contexts)(void);
     /* Holds the program's driver calls until `resume_calls`, which must follow within milliseconds. Returns
      * false if a call is in progress, or if the GPUs do not finish all work soon. `contexts` are the contexts
      * that have been used. All calls of the driver must be traced. */

@@ -75,6 +75,9 @@ struct ct_producer {
     uint64_t noted_start; /* ticks when the noted call began; later calls at its depth have other ticks */
     uint32_t noted_depth;
 
+    /* Owned by gpu_gate.c. The start of the open call that waits at the gate; 0: none */
+    _Atomic uint64_t held_start;
+
     /* Owned by producer_pool.c and thread.c. */
     _Atomic uint32_t owner;        /* enum ct_producer_owner */
     uint32_t number;               /* number of this producer in the pool */

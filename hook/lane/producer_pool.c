@@ -195,14 +195,15 @@ void ct_producer_give_back(struct ct_producer *producer)
     atomic_fetch_add_explicit(&free_lanes, 1, memory_order_relaxed);
 }
 
-static uint32_t open_calls(struct ct_lane *lane, bool (*counts)(uint32_t function))
+static uint32_t open_calls(const struct ct_producer *producer, bool (*counts)(uint32_t function))
 {
     struct ct_open_call calls[CT_OPEN_MAX];
-    const uint32_t depth = ct_lane_depth(lane), known = depth < CT_OPEN_MAX ? depth : CT_OPEN_MAX;
+    const uint64_t held_start = atomic_load(&producer->held_start);
+    const uint32_t depth = ct_lane_depth(producer->lane), known = depth < CT_OPEN_MAX ? depth : CT_OPEN_MAX;
     uint32_t found = depth - known;
-    ct_lane_open(lane, known, calls);
+    ct_lane_open(producer->lane, known, calls);
     for (uint32_t i = 0; i < known; i++)
-        found += counts(calls[i].function);
+        found += counts(calls[i].function) && calls[i].start != held_start;
     return found;
 }
 
@@ -213,7 +214,7 @@ uint32_t ct_producers_open_calls(bool (*counts)(uint32_t function))
         const struct ct_producer *producer = producer_at(number);
         if (owner_of(producer) == CT_PRODUCER_OWNED && producer->lane &&
             producer->epoch == ct_process_epoch())
-            found += open_calls(producer->lane, counts);
+            found += open_calls(producer, counts);
     }
     return found;
 }

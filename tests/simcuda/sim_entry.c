@@ -223,10 +223,10 @@ int32_t entry_end(struct entry *entry)
     const unsigned watch = atomic_load(&sim_watch);
     if (watch & WATCH_BLOCK && entry->row == blocked_row && blocks_at_return)
         block();
-    if (watch & WATCH_OBSERVED)
-        observe_leave(entry->row);
     if (watch & WATCH_LATENCY)
         wait_until(entry->entered_ns + latency_ns[entry->row]);
+    if (watch & WATCH_OBSERVED)
+        observe_leave(entry->row);
     if (watch & WATCH_COUNTS)
         counts_returned(entry->row);
     return entry->status;

@@ -30,10 +30,10 @@ struct ct_row ct_rows[CT_ROWS_ALL];
 _Atomic bool ct_gpu_is_awaiting;
 void ct_gpu_first_call(void) {}
 _Atomic uint32_t ct_gpu_gate;
-void ct_gpu_gate_wait(const struct ct_row *row, bool is_open_call)
+void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self)
 {
     (void)row;
-    (void)is_open_call;
+    (void)self;
 }
 
 enum ct_attached ct_process_attach(uintptr_t frame)

@@ -24,7 +24,8 @@ static const struct option_row options[] = {
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
         "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
         "rest, "
-        "block, free, access, call, fork, subscribe, unsubscribe), answer each, and return at the end of the "
+        "block, free, context, access, call, fork, subscribe, unsubscribe), answer each, and return at the "
+        "end of the "
         "input",
         &end, end_words),
     { .name = NULL },
@@ -140,6 +141,7 @@ static void launch_graph(size_t launches)
 enum { THREADS = 8 };
 static struct looper {
     pthread_t thread;
+    size_t kind; /* each thread makes calls of one kind, so that none waits because of another */
     CUstream stream;
     CUgraphExec exec;
 } loopers[THREADS];
@@ -152,9 +154,12 @@ static void *loop(void *data)
     const struct looper *self = data;
     OK(cu.CtxSetCurrent(context));
     while (!atomic_load(&must_rest)) {
-        OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL));
-        OK(cu.GraphLaunch(self->exec, self->stream));
-        OK(cu.MemsetD8Async(memory[0], 1, 256, self->stream));
+        if (self->kind == 0)
+            OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL));
+        else if (self->kind == 1)
+            OK(cu.GraphLaunch(self->exec, self->stream));
+        else
+            OK(cu.MemsetD8Async(memory[0], 1, 256, self->stream));
         OK(cu.StreamSynchronize(self->stream));
     }
     return NULL;
@@ -168,6 +173,7 @@ static void start_loops(size_t count)
     for (size_t i = 0; i < count; i++) {
         OK(cu.StreamCreate(&loopers[i].stream, CU_STREAM_NON_BLOCKING));
         loopers[i].exec = make_graph(loopers[i].stream);
+        loopers[i].kind = i % 3;
     }
     for (; looping < count; looping++)
         ENSURE(pthread_create(&loopers[looping].thread, NULL, loop, &loopers[looping]) == 0);
@@ -183,6 +189,8 @@ static void end_loops(void)
 /* ---- work that waits for the program ---- */
 
 CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, int device);
+CUresult cuCtxPopCurrent_v2(CUcontext *context);
 static sem_t is_free;
 
 static void wait_for_free(void *unused)
@@ -219,6 +227,10 @@ static void run_command(const char *line)
         block();
     } else if (strcmp(line, "free\n") == 0) {
         ENSURE(sem_post(&is_free) == 0);
+    } else if (strcmp(line, "context\n") == 0) {
+        CUcontext other;
+        OK(cuCtxCreate_v2(&other, 0, 0));
+        OK(cuCtxPopCurrent_v2(&other));
     } else if (strcmp(line, "access\n") == 0) {
         __typeof__(int(CUdeviceptr, size_t, const void *, size_t)) *const set_access =
             (__typeof__(set_access))dlsym(RTLD_DEFAULT, "cuMemSetAccess");
