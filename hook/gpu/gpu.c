@@ -190,8 +190,8 @@ static uint32_t host_graphs(void)
     return is_early && atomic_load(&is_held) ? CT_GPU_FORM_WHOLE : CT_GPU_FORM_LATE;
 }
 
-/* Returns whether the process has called a function whose name begins with one of the texts, the last of
- * which is NULL. */
+/* Returns whether the process has called a function whose name begins with an element of `begins`, which ends
+ * with NULL. */
 static bool has_function(const char *const begins[])
 {
     const struct ct_function *function = ct_segment_directory(place);

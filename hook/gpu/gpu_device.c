@@ -85,10 +85,10 @@ static bool finish_event(void *context, void *event, const struct ct_gpu_finish 
     enum { NOT_READY = 600 }; /* CUDA_ERROR_NOT_READY */
     record_function *record = (record_function *)(uintptr_t)function_of("cuCtxRecordEvent");
     query_function *query = (query_function *)(uintptr_t)function_of("cuEventQuery");
-    if (!record || !query || !finish->begin_recording())
+    if (!record || !query || !finish->begin_event())
         return false;
     int32_t result = record(context, event);
-    finish->end_recording();
+    finish->end_event();
     while (result == 0 && (result = query(event)) == NOT_READY && finish->goes_on())
         result = 0;
     return result == 0;

@@ -14,12 +14,13 @@
  * functions need no context, and are permitted while a stream is captured. */
 bool ct_gpu_device_query(uint32_t number, struct ct_device *device);
 
+/* How ct_gpu_device_finish() waits. In each context, it records an event, which is reached when all earlier
+ * work is finished. */
 struct ct_gpu_finish {
-    /* Called before and after the event is recorded in a context. No stream may be capturing in the meantime,
-     * because the capture would be invalidated, and no context may end. `begin_recording` returns false to
-     * give up. */
-    bool (*begin_recording)(void);
-    void (*end_recording)(void);
+    /* Called before and after an event is recorded. In the meantime, no stream may be capturing, because its
+     * capture would be invalidated, and no context may end. `begin_event` returns false to give up. */
+    bool (*begin_event)(void);
+    void (*end_event)(void);
     /* Pauses. Returns false to give up. */
     bool (*goes_on)(void);
 };

@@ -126,10 +126,10 @@ static bool goes_on(void)
     return atomic_load(&ct_gpu_gate) == GATE_CLOSED && ct_now_ns() < atomic_load(&until_ns);
 }
 
-/* Between the two functions, waiting calls do not open the gate. */
-static uint64_t hold_until_ns;
+static uint64_t hold_until_ns; /* the limit of waits before begin_event() */
 
-static bool begin_recording_event(void)
+/* From here to end_event(), waiting calls do not open the gate. */
+static bool begin_event(void)
 {
     hold_until_ns = atomic_load(&until_ns);
     limit_waits(GATE_USE_MS);
@@ -140,7 +140,7 @@ static bool begin_recording_event(void)
     return false;
 }
 
-static void end_recording_event(void)
+static void end_event(void)
 {
     atomic_store(&until_ns, hold_until_ns);
     change(GATE_USED, GATE_CLOSED);
@@ -149,7 +149,7 @@ static void end_recording_event(void)
 
 bool ct_gpu_gate_close(void *const contexts[], size_t count)
 {
-    static const struct ct_gpu_finish finish = { begin_recording_event, end_recording_event, goes_on };
+    static const struct ct_gpu_finish finish = { begin_event, end_event, goes_on };
     epoch = ct_process_epoch();
     limit_waits(GATE_HOLD_MS);
     if (!change(GATE_OPEN, GATE_CLOSED))

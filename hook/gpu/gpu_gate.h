@@ -33,14 +33,15 @@ static inline bool ct_gpu_gate_holds(const struct ct_row *row)
            row->flags & CT_ROW_DECODED &&
            (row->category == CT_CATEGORY_module || !(row->flags & CT_ROW_ASKS));
 }
+
 /* Waits for the gate to open if it holds the row's function, for at most GATE_HOLD_MS while the gate is not
  * used yet. `self` has the call as its innermost open call, or is NULL if the call is in no lane. */
 void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self);
 
-/* Closes the gate, and waits at most GATE_HOLD_MS until no call is in progress and the GPUs have finished all
- * work in the given contexts. Returns false, with the gate open, if that takes too long or cannot be
- * determined. Otherwise, ct_gpu_gate_release() must follow at once. Both are called only by the recording's
- * thread. */
+/* Closes the gate, and waits at most GATE_HOLD_MS until no call is in progress and the GPUs have finished the
+ * process's work. `contexts` are the contexts that the process is known to have used. Returns false, with the
+ * gate open, if the wait takes too long, or if it cannot be known whether the work is finished. Otherwise,
+ * ct_gpu_gate_release() must follow at once. Both are called only by the recording's thread. */
 bool ct_gpu_gate_close(void *const contexts[], size_t count);
 void ct_gpu_gate_release(void);
 /* Opens a gate that is not used yet, so that ct_gpu_gate_close() returns false. May be called in any thread.

@@ -23,9 +23,8 @@ struct ct_producer *ct_producer_take_free(void);
 struct ct_producer *ct_producer_take_new(struct ct_segment *segment);
 /* True if ct_producer_take_free() or ct_producer_take_new() may succeed. */
 bool ct_producer_may_take(void);
-/* Returns the number of open calls in all lanes whose function `counts`, except calls
- * that wait at the gate (gpu_gate.h). An open call that is nested too deep
- * to be known counts as well. */
+/* Returns the number of open calls in all lanes whose function `counts`, except calls that wait at the gate
+ * (gpu_gate.h). An open call that is nested too deep to be known counts as well. */
 uint32_t ct_producers_open_calls(bool (*counts)(uint32_t function));
 /* Makes the producer's lane available to other threads. */
 void ct_producer_give_back(struct ct_producer *producer);
