@@ -199,7 +199,7 @@ def check_graph_recordings(report, work, begun_ns, forms):
         report.check((graphs > 0) == (form == "whole") and (pieces == 1) == (form == "whole") and len(odd) <= 2,
                      f"recording {recording}: {len(sizes)} launches of graphs with {pieces} pieces of work each, but at the begin or the end",
                      [f"other numbers: {odd[:20]}; pieces of kind graph: {graphs}"])
-        report.check(without <= 1000 and early_us < CLOCKS_DIFFER_US and first_ns >= begin_ns,
+        report.check(without <= pieces and early_us < CLOCKS_DIFFER_US and first_ns >= begin_ns,
                      f"recording {recording}: {rows} pieces, {without} without their call; work begins at most {early_us:.0f} us before its call",
                      [f"first {(first_ns - begin_ns) / 1e6:.3f} ms after the request"])
 
@@ -253,7 +253,7 @@ def graphs(report, work):
 def waiting(report, work):
     """Ends a recording while the GPU waits for a call that the program makes later. CUPTI would wait for the GPU, and calls for CUPTI."""
     report.begin("recordings: work that waits for the program")
-    work.bench.env.update(LD_PRELOAD=work.bench.hook, CUDATRACE_SESSION=work.session)
+    work.bench.env.update(LD_PRELOAD=work.bench.hook, CUDATRACE_SESSION=work.session, CUDATRACE_GPU="")
     work.start(cupti=False)
     program, = work.programs
     program.tell("run")
