@@ -179,7 +179,7 @@ static void do_gpu(struct client *client)
     const struct ct_command_handler *handler = &client->commands->handler;
     const char *space = strchr(client->line, ' ');
     if (handler->gpu(space ? space + 1 : "", &client->gpu, problem, sizeof(problem), handler->data)) {
-        client->gpu_due_ns = ct_monotonic_ns() + CT_GPU_ANSWER_NS;
+        client->gpu_due_ns = ct_gpu_request_due_ns(&client->gpu);
         return;
     }
     snprintf(text, sizeof(text), "error %s\n", problem);

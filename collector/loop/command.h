@@ -15,7 +15,7 @@
  *                               processes record (proto/selection.h)
  *   gpu       ok SENTENCE |     SECONDS|on|off [PID]: records GPU work in the session's processes. The answer
  *             error …           describes the result. It is sent when all processes have followed the
- *                               request, or at the next check after CT_GPU_ANSWER_NS
+ *                               request, or at the next check after ct_gpu_request_due_ns()
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -78,7 +78,6 @@ void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
 /* Answers GPU requests that all processes have followed, or that have waited long enough. Call after each
  * batch, and once in a while. */
-enum { CT_GPU_ANSWER_NS = 1000000000 };
 void ct_commands_answer_gpu(struct ct_commands *commands, const struct ct_gpu_targets *targets);
 /* Returns the time of the oldest waiting flush, or 0 if there is none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);

@@ -114,6 +114,13 @@ static bool is_followed(const struct ct_shm_process *process)
            (until_ns <= ct_monotonic_ns() && !is_busy(state_of(process)));
 }
 
+uint64_t ct_gpu_request_due_ns(const struct ct_gpu_request *request)
+{
+    enum { BEGIN_MS = 1000, END_MS = 3000 };
+    const uint64_t now_ns = ct_monotonic_ns();
+    return now_ns + (request->until_ns > now_ns ? BEGIN_MS : END_MS) * UINT64_C(1000000);
+}
+
 bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const struct ct_gpu_request *request)
 {
     EACH_CURRENT(p, request->pid)
@@ -126,12 +133,12 @@ bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const stru
 
 /* ---- results ---- */
 
-/* Further reasons for not recording, numbered after the last state in enum ct_gpu_state. */
-enum { PROBED = CT_GPU_FILTERED + 1, WAITING, WAYS };
+/* Further outcomes, numbered after the last state in enum ct_gpu_state. */
+enum { PROBED = CT_GPU_FILTERED + 1, WAITING, ENDING, OUTCOMES };
 
-/* The reasons why a process does not record its GPU work although a recording was requested. */
-static const char *const reasons[WAYS] = {
-    [CT_GPU_STARTING] = "waits for CUPTI to start",
+/* The outcomes that the answer describes. Each text follows the number of the processes. */
+static const char *const outcome_texts[OUTCOMES] = {
+    [CT_GPU_STARTING] = "will record once CUPTI has started",
     [CT_GPU_NO_LIBRARY] = "cannot: " CT_GPU_LIBRARY " is not in the hook's folder",
     [CT_GPU_NO_CUPTI] = "cannot: there is no libcupti",
     [CT_GPU_TAKEN] = "cannot: another tool uses CUPTI",
@@ -139,21 +146,23 @@ static const char *const reasons[WAYS] = {
     [CT_GPU_FORKED] = "cannot: the parent of the process has used CUPTI",
     [CT_GPU_FILTERED] = "cannot: the program's system call filter does not permit it",
     [PROBED] = "cannot: the process is recorded by a probe",
-    [WAITING] = "begins at its next call of the driver",
+    [WAITING] = "will record from the next call of the driver",
+    [ENDING] = "yet to stop recording",
 };
 
-struct way {
+struct outcome {
     unsigned count;
     int32_t pid; /* of the first such process */
 };
 
-static size_t way_of(const struct ct_shm_process *process)
+static size_t outcome_of(const struct ct_shm_process *process)
 {
     const uint64_t until_ns = atomic_load_explicit(&process->shared->gpu_until_ns, memory_order_acquire);
     const uint32_t state = state_of(process);
+    const bool is_over = until_ns <= ct_monotonic_ns();
     if (is_busy(state))
-        return state;
-    if (until_ns <= ct_monotonic_ns())
+        return is_over ? ENDING : state;
+    if (is_over)
         return CT_GPU_OFF;
     if (ct_shm_is_probed(process))
         return PROBED;
@@ -162,19 +171,20 @@ static size_t way_of(const struct ct_shm_process *process)
 
 void ct_gpu_request_say(const struct ct_gpu_targets *targets, int32_t pid, char *text, size_t bytes)
 {
-    struct way ways[WAYS] = { { 0 } };
+    struct outcome outcomes[OUTCOMES] = { { 0 } };
     unsigned processes = 0;
     EACH_CURRENT(p, pid)
     {
-        struct way *way = &ways[way_of(p)];
-        way->pid = way->count++ == 0 ? p->who.seen_pid : way->pid;
+        struct outcome *outcome = &outcomes[outcome_of(p)];
+        outcome->pid = outcome->count++ == 0 ? p->who.seen_pid : outcome->pid;
         processes++;
     }
-    snprintf(text, bytes, "%u of %u processes record GPU work", ways[CT_GPU_ON].count, processes);
-    for (size_t i = 0; i < WAYS; i++) {
+    snprintf(text, bytes, "%u of %u processes record GPU work", outcomes[CT_GPU_ON].count, processes);
+    for (size_t i = 0; i < OUTCOMES; i++) {
         const size_t length = strlen(text);
-        if (reasons[i] && ways[i].count > 0)
-            snprintf(text + length, bytes - length, "; %u %s (process %d%s)", ways[i].count, reasons[i],
-                     ways[i].pid, ways[i].count > 1 ? ", …" : "");
+        const struct outcome *outcome = &outcomes[i];
+        if (outcome_texts[i] && outcome->count > 0)
+            snprintf(text + length, bytes - length, "; %u %s (process %d%s)", outcome->count,
+                     outcome_texts[i], outcome->pid, outcome->count > 1 ? ", …" : "");
     }
 }

@@ -28,6 +28,10 @@ bool ct_gpu_request_make(struct ct_gpu_targets *targets, const struct ct_gpu_req
 /* Adds a process, and passes the session's request to it if its hook has not seen that request yet. */
 void ct_gpu_request_add(struct ct_gpu_targets *targets, struct ct_shm_process *process);
 void ct_gpu_request_remove(struct ct_gpu_targets *targets, struct ct_shm_process *process);
+/* Returns when the request is answered at the latest (CLOCK_MONOTONIC). A recording takes up to a second to
+ * end, because CUPTI leaves only while the GPU is idle. A process may never begin, because it begins at its
+ * next call. */
+uint64_t ct_gpu_request_due_ns(const struct ct_gpu_request *request);
 /* Returns whether all processes named by the request have followed it or need not do so. */
 bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const struct ct_gpu_request *request);
 /* Writes how many processes record GPU work, how many cannot, and why. `pid` 0 means all processes. */

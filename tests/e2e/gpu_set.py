@@ -2,6 +2,7 @@
 each piece of work is clearly inside or outside a recording. The memory sets have different sizes, which identify each piece of work in the
 views."""
 import os
+import signal
 import socket
 
 from cudatrace_test import Session, by_tier, check, equal, wait_for
@@ -185,7 +186,7 @@ def cannot():
     with Session() as s:
         s.start_daemon()
         program = Program(s)
-        equal(request(s, [], "on"), f"0 of 1 processes record GPU work; 1 begins at its next call of the driver (process {program.pid})",
+        equal(request(s, [], "on"), f"0 of 1 processes record GPU work; 1 will record from the next call of the driver (process {program.pid})",
               "the answer without a call")
         request(s, [], "off")
         program.work(100)
@@ -195,6 +196,19 @@ def cannot():
         program.work(101)
         program.end()
         check_work(s, {program.pid: [101]})
+
+
+def stopped():
+    """Checks the answer if a process cannot end its recording, because it is stopped."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        request(s, [program], "on")
+        program.child.send_signal(signal.SIGSTOP)
+        equal(request(s, [], "off"), f"0 of 1 processes record GPU work; 1 yet to stop recording (process {program.pid})", "the answer")
+        program.child.send_signal(signal.SIGCONT)
+        s.flush_until("the end", lambda: "\ngpu 0 of 1 processes record GPU work\n" in s.cudatrace("status").stdout)
+        program.end()
 
 
 def ends():
@@ -259,6 +273,7 @@ def refused():
                       "the answer to a raw line")
 
 
-for case in (four_of_eight, again_and_again, running_at_the_end, by_themselves, new_process, graphs, second_subscriber, cannot, ends, daemons, refused):
+for case in (four_of_eight, again_and_again, running_at_the_end, by_themselves, new_process, graphs, second_subscriber, cannot, stopped, ends, daemons,
+             refused):
     print(case.__name__, flush=True)
     case()
