@@ -68,6 +68,7 @@ def parse_arguments():
     gpu.add_argument("--peers", action="store_true", help="run the training under bpftrace and strace, too")
     gpu.add_argument("--gpu-times", action="store_true", help="run the training under recorders of the GPU's times, too")
     gpu.add_argument("--pairs", type=int, default=10, help="of training processes, untraced and traced (10)")
+    gpu.add_argument("--turns", type=int, default=60, help="gpu_recording: pairs of turns before and after the recordings (60)")
     gpu.add_argument("--python", default="python3", help="one that has PyTorch")
     gpu.add_argument("--seconds", type=float, default=285, help="begin no round of a benchmark that would not end by then (285)")
     gpu.add_argument("--driver", metavar="LIBCUDA", help="a simulated driver instead of a GPU: shows that they work")

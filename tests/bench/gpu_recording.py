@@ -20,7 +20,7 @@ from gpu_variants import Failed
 
 NAME = "gpu_recording"
 RECORDINGS, STEPS_OF_BLOCK = 10, 40
-PAIRS, STEPS_OF_PAIR, COLD_STEPS = 60, 10, 2  # the first steps after a turn of the other process have cold caches
+STEPS_OF_PAIR, COLD_STEPS = 10, 2  # the first steps after a turn of the other process have cold caches
 LIMIT_S = 30  # for `cudatrace set`
 TARGETS = {"gpu": {"longest_pause": ("<=", 40), "after": ("<=", 1.001)}, "kernel": {"during": ("<=", 1.02)}}
 
@@ -29,7 +29,7 @@ class Recordings:
     """A training run under a session, whose GPU work is recorded from time to time."""
 
     def __init__(self, options, place, session, model, cpus):
-        self.session, self.place = session, place
+        self.session, self.place, self.pairs = session, place, options.turns
         command = gpu_training.Training(options, place, cpus, model).command()
         command[command.index("--block") + 1] = "1"
         self.program = subprocess.Popen([*command, "--turns"], env=session.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -52,7 +52,7 @@ class Recordings:
         """Returns this process's step time divided by the other process's, for each pair of turns. In every second pair, the other process
         runs first."""
         ratios = []
-        for number in range(PAIRS):
+        for number in range(self.pairs):
             turns = {process: statistics.median(process.block(COLD_STEPS + STEPS_OF_PAIR)[COLD_STEPS:])
                      for process in ((self, other) if number % 2 == 0 else (other, self))}
             ratios.append(turns[self] / turns[other])
@@ -131,8 +131,9 @@ KINDS = {"gpu": Recordings, "kernel": KernelEvents}
 
 
 def thirds(ratios):
-    """Returns the medians of three thirds of the pairs, which show how much a median varies."""
-    return [statistics.median(ratios[part::3]) for part in range(3)]
+    """Returns the medians of the first, second and last third of the pairs. They show how much a median varies, and how much it drifts."""
+    bounds = [part * len(ratios) // 3 for part in range(4)]
+    return [statistics.median(ratios[begin:end]) for begin, end in zip(bounds, bounds[1:])]
 
 
 def show(name, phases, pairs, targets, more):

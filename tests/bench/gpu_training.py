@@ -1,12 +1,13 @@
 """Measures the cost of tracing a PyTorch training loop on this machine's GPU. Runs pairs of processes, untraced and traced, in alternating
 order. If `cudatrace probe` is permitted, further processes are run under it. --peers adds bpftrace and strace. --gpu-times adds recorders
-of GPU times: `cudatrace run --gpu`, CUPTI alone, and torch.profiler. For the launch-bound loop, every second pair is also run with only the
-driver layer."""
+of GPU times: `cudatrace run --gpu`, CUPTI alone, torch.profiler, and nsys if it is installed. For the launch-bound loop, every second pair
+is also run with only the driver layer."""
 import contextlib
 import json
 import math
 import os
 import pathlib
+import re
 import sqlite3
 import sys
 import time
@@ -23,7 +24,7 @@ MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 TARGETS = {"transformer": ("<=", 1.01)}
 GPU_TIMES_TARGET = ("<=", 1.03)
 PEERS = ("bpftrace", "strace")
-GPU_TIMES = ("cudatrace_gpu", "cupti_kernels", "torch_profiler")
+GPU_TIMES = ("cudatrace_gpu", "cupti_kernels", "torch_profiler", "nsys")
 # Options of `cudatrace run`.
 TRACED = {"cudatrace": [], "cudatrace_driver_layer": ["--layers", "driver"], "cudatrace_gpu": ["--gpu"]}
 CONFIDENCE = 0.95
@@ -69,6 +70,8 @@ class Training:
             command = [self.place.cudatrace, "run", "--session", session, "--db", database, *TRACED[name], "--", *command]
         elif name == "torch_profiler":
             command.append("--profiler")
+        elif name == "nsys":
+            command, env = gpu_run.nsys_command(database, command), {**env, "TMPDIR": self.place.scratch}
         elif name == "cupti_kernels":
             env = {**env, "CUDA_INJECTION64_PATH": self.place.built("gpu_cupti"), "BENCH_CUPTI": "kernels", "BENCH_CUPTI_OUT": database}
         probing = contextlib.nullcontext()
@@ -85,7 +88,8 @@ class Training:
         finally:
             gpu_variants.stop_left_over(self.place, session)
         try:
-            said = json.loads(gpu_variants.last_line(ended.stdout.decode(errors="replace")))
+            # nsys prints lines of its own after those of the program.
+            said = json.loads(gpu_variants.last_line("\n".join(re.findall("^{.*}$", ended.stdout.decode(errors="replace"), re.MULTILINE))))
         except ValueError:
             said = None
         if ended.status != 0 or not said:
@@ -93,6 +97,8 @@ class Training:
         if name == "cupti_kernels":
             _, said["kernels"], _, kernel_ns = gpu_variants.cupti_records(database)
             said["kernel_ms"] = kernel_ns / 1e6
+        elif name == "nsys":
+            said["kernels"], said["kernel_ms"] = nsys_kernels(database)
         elif name == "cudatrace_gpu":
             said["kernel_times_ns"] = kernel_times(database)
         if name in TRACED or name in PROBES:
@@ -111,7 +117,7 @@ class Training:
             names += GPU_TIMES[::1 if number % 2 == 0 else -1]
         if self.options.peers:
             names += PEERS
-        names = [name for name in names if name not in self.options.without]
+        names = [name for name in names if name not in self.options.without and (name != "nsys" or gpu_run.find_nsys())]
         for name, said in {name: self.once(name, number) for name in names}.items():
             self.said.setdefault(name, {})[number] = said
 
@@ -151,7 +157,7 @@ class Training:
     def show_gpu_times(self, rounds, more):
         """Compares the cost and the total kernel time with the other recorders' figures in the same round. torch.profiler does not record
         the warm-up, so only the last kernels are compared."""
-        for name in GPU_TIMES[1:]:
+        for name in [name for name in GPU_TIMES[1:] if name in self.said]:
             others = [self.said[name][number] for number in rounds]
             target = GPU_TIMES_TARGET if name == "cupti_kernels" and self.place.is_gpu else None
             emit(NAME, f"{self.model}_cudatrace_gpu_step_over_{name}",
@@ -165,6 +171,17 @@ def kernel_times(database):
     """Returns each kernel's time on the GPU, ordered by start time."""
     with contextlib.closing(sqlite3.connect(database)) as opened:
         return [ns for (ns,) in opened.execute("SELECT duration_ns FROM gpu_work WHERE kind = 'kernel' ORDER BY gpu_start_ns")]
+
+
+def nsys_kernels(report):
+    """Returns (the number of kernels that nsys recorded, the sum of their times in milliseconds)."""
+    path = f"{report}.sqlite"
+    exported = gpu_run.nsys_export(report, path, LIMIT_S)
+    if exported.status != 0:
+        raise Failed(f"nsys export: {gpu_variants.last_line(exported.stderr.decode(errors='replace'))}")
+    with contextlib.closing(sqlite3.connect(path)) as opened:
+        kernels, ns = opened.execute("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+    return kernels, ns / 1e6
 
 
 def own_processors(place):

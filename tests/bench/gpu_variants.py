@@ -525,28 +525,17 @@ class Uprobes(Variant):
         self.probes.__exit__()
 
 
-def find_nsys():
-    """Returns the path of nsys, found in the PATH or else in a toolkit. The nsys that is part of Nsight Compute can fail when it writes its
-    report."""
-    patterns = ("/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
-                "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
-                "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys")
-    found = [path for pattern in patterns for path in sorted(glob.glob(pattern)) if os.access(path, os.X_OK)]
-    return shutil.which("nsys") or next(iter(found), None)
-
-
 class Nsys(Variant):
     def __init__(self, place, name):
         super().__init__(place, name)
-        self.path = find_nsys()
-        if not self.path:
+        if not gpu_run.find_nsys():
             raise Failed("Nsight Systems is not installed")
 
     def run(self, number):
         report = f"{self.place.scratch}/nsys.{number}"
-        command = [self.path, "profile", "-t", "cuda", "-s", "none", "--cpuctxsw", "none", "-o", report]
         try:
-            return converse(command + self.place.program(), dict(self.env, TMPDIR=self.place.scratch), lambda _pid: None, self.LIMIT_S)
+            return converse(gpu_run.nsys_command(report, self.place.program()), dict(self.env, TMPDIR=self.place.scratch), lambda _pid: None,
+                            self.LIMIT_S)
         finally:
             self.report_bytes = sum(os.path.getsize(path) for path in glob.glob(f"{report}*"))
             for path in glob.glob(f"{report}*"):

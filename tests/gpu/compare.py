@@ -201,8 +201,8 @@ def differences(ours, theirs):
     return [(name, ours.get(name, 0), theirs.get(name, 0)) for name in names]
 
 
-def table(rows):
-    lines = [f"{'cudatrace':>10} {'CUPTI':>10} {'diff':>8}  name"]
+def table(rows, other="CUPTI"):
+    lines = [f"{'cudatrace':>10} {other:>10} {'diff':>8}  name"]
     for name, ours, theirs in rows[:ROWS_SHOWN]:
         lines.append(f"{ours:>10} {theirs:>10} {ours - theirs:>+8}  {name}")
     if len(rows) > ROWS_SHOWN:

@@ -22,6 +22,7 @@ import time
 import compare
 import compare_gpu_work
 import compare_ioctls
+import compare_nsys
 
 SKIP = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,7 +35,7 @@ Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
 
 # The program `vectors` launches 1 + 1000 kernels, 1 cooperative kernel, 1 kernel with attributes, and 20 kernels in each of 50 replays.
 VECTORS_KERNELS = 2003
-MODES = ("alone", "activity", "calls", "gpu", "ioctls")
+MODES = ("alone", "activity", "calls", "gpu", "nsys", "ioctls")
 
 
 class Skip(Exception):
@@ -77,6 +78,27 @@ def find_nvcc():
         if home and os.access(f"{home}/bin/nvcc", os.X_OK):
             return f"{home}/bin/nvcc"
     return shutil.which("nvcc") or next(iter(glob.glob("/usr/local/cuda*/bin/nvcc")), None)
+
+
+def find_nsys():
+    """Returns the path of nsys, found in the PATH or else in a toolkit. The nsys that is part of Nsight Compute needs libdw to write its
+    report."""
+    patterns = ("/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
+                "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
+                "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys")
+    found = [path for pattern in patterns for path in sorted(glob.glob(pattern)) if os.access(path, os.X_OK)]
+    return shutil.which("nsys") or next(iter(found), None)
+
+
+def nsys_command(report, command):
+    """Returns a command that runs `command` under nsys, which writes the file `report`.nsys-rep."""
+    return [find_nsys(), "profile", "-t", "cuda", "--cuda-graph-trace", "node", "-s", "none", "--cpuctxsw", "none", "-f", "true", "-o", report,
+            *command]
+
+
+def nsys_export(report, path, limit_s):
+    """Exports the file `report`.nsys-rep to an SQLite file."""
+    return run_process([find_nsys(), "export", "-t", "sqlite", "-f", "true", "-o", path, f"{report}.nsys-rep"], os.environ, limit_s)
 
 
 def find_python():
@@ -291,7 +313,7 @@ class Bench:
         elif program.name == "training-ranges":
             modes = ["alone"]
         if not self.options.quick:
-            modes.append("gpu")
+            modes += ["gpu", "nsys"] if find_nsys() else ["gpu"]
         if self.ioctl_truth and not self.options.quick and program.name not in ("training-compile", "training-ranges"):
             modes.append("ioctls")
         for mode in self.options.mode or modes:
@@ -311,9 +333,10 @@ class Bench:
 
     def run_traced(self, program, mode, untraced, comparable, env):
         """Runs and checks a traced program. In `alone` mode, only cudatrace traces the program. `activity` mode adds CUPTI's records, and
-        `calls` mode also adds CUPTI's callbacks. In `gpu` mode, cudatrace records GPU work, which CUPTI has counted in an earlier run. In
-        `ioctls` mode, the kernel counts the program's ioctls."""
-        beside = {"alone": "", "gpu": " with the GPU's work", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
+        `calls` mode also adds CUPTI's callbacks. In `gpu` and `nsys` mode, cudatrace records GPU work, which CUPTI has counted or nsys has
+        recorded in an earlier run. In `ioctls` mode, the kernel counts the program's ioctls."""
+        beside = {"alone": "", "gpu": " with the GPU's work", "nsys": " with the GPU's work, after a run under nsys",
+                  "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
         self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"
         truth = f"{self.scratch}/{program.name}.{mode}.truth"
@@ -326,6 +349,10 @@ class Bench:
             counted = run_process(program.command, {**env, "CUDA_INJECTION64_PATH": self.truth_library, "CUPTI_TRUTH_OUT": truth},
                                   program.limit_s)
             self.report.check(counted.status == 0, "runs with CUPTI alone", describe(counted))
+            env.update(CUDATRACE_GPU="kernels")
+        elif mode == "nsys":
+            if not self.profile(program, truth, env):
+                return
             env.update(CUDATRACE_GPU="kernels")
         elif mode != "alone":
             env.update(CUDA_INJECTION64_PATH=self.truth_library, CUPTI_TRUTH_OUT=truth)
@@ -348,6 +375,30 @@ class Bench:
         except (sqlite3.Error, ValueError, IndexError) as error:
             self.report.check(False, f"the database can be compared: {type(error).__name__}: {error}")
 
+    def profile(self, program, truth, env):
+        """Runs the program under nsys. Writes what nsys has recorded to an SQLite file, and returns whether that succeeded."""
+        profile = f"{self.scratch}/{program.name}"
+        if not find_nsys():
+            return self.report.check(False, "nsys is installed")
+        profiled = run_process(nsys_command(profile, program.command), {**env, "TMPDIR": self.scratch}, 2 * program.limit_s)
+        self.keep_output(program, "profiled", profiled)
+        if not os.path.exists(f"{profile}.nsys-rep"):
+            self.report.warn("nsys cannot write its report", describe(profiled))
+            return False
+        exported = nsys_export(profile, f"{truth}.0", program.limit_s)
+        return self.report.check(profiled.status == 0 and exported.status == 0, "runs under nsys", describe(profiled) + describe(exported))
+
+    def export_to_nsys(self, program, database):
+        """Checks that `nsys stats` reads the exported trace."""
+        path, prefix = f"{self.scratch}/{program.name}.exported.sqlite", f"{self.scratch}/{program.name}.stats"
+        traced = database.execute("PRAGMA database_list").fetchone()[2]
+        exported = run_process([self.cudatrace, "export", "--db", traced, "--format", "nsys", "--output", path], os.environ, program.limit_s)
+        stats = run_process([find_nsys(), "stats", "--format", "csv", "--output", prefix, "--report", ",".join(compare_nsys.STATS), path],
+                            os.environ, program.limit_s)
+        if self.report.check((exported.status, stats.status) == (0, 0), "nsys stats accepts the exported trace",
+                             describe(exported) + describe(stats)):
+            compare_nsys.check_stats(self.report, database, {name: f"{prefix}_{name}.csv" for name in compare_nsys.STATS})
+
     def compare_results(self, untraced, traced, comparable):
         same = (traced.status, traced.stdout, own_lines(traced.stderr)) == \
             (untraced.status, untraced.stdout, own_lines(untraced.stderr))
@@ -366,6 +417,9 @@ class Bench:
             checks.append(lambda: compare_ioctls.check_ioctls(self.report, database, truths[0]))
         elif mode == "gpu":
             checks.append(lambda: compare_gpu_work.check_gpu_work(self.report, database, truths))
+        elif mode == "nsys":
+            checks.append(lambda: compare_nsys.check_work(self.report, database, truths[0]))
+            checks.append(lambda: self.export_to_nsys(program, database))
         elif mode != "alone":
             checks.append(lambda: compare.check_activity(self.report, database, truths, program.kernels))
         if mode == "calls":

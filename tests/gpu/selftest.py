@@ -10,6 +10,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 import attach
@@ -486,6 +487,9 @@ class BenchTest(unittest.TestCase):
             file.write(TRUTH)
         os.environ.update(FAKE_DATABASE=f"{self.scratch}/fake.db", FAKE_TRUTH=f"{self.scratch}/fake.truth")
         os.environ.pop("FAKE_ARGUMENTS", None)
+        without_nsys = unittest.mock.patch.object(run, "find_nsys", lambda: None)
+        without_nsys.start()
+        self.addCleanup(without_nsys.stop)
         self.output = io.StringIO()
         self.report = compare.Report(self.output)
 
