@@ -33,8 +33,8 @@ void ct_list_add_field(struct ct_list_fields *fields, const char *name, const ch
 __attribute__((format(printf, 2, 3))) void ct_list_declare(struct ct_list_fields *fields, const char *format,
                                                            ...);
 
-/* Makes a unique name for a line from a suggestion, such as the function's name. *names contains the names
- * that have been used so far, for tsearch(). Returns NULL if out of memory. */
+/* Derives a unique name for a line from a suggestion, such as the function's name. *names is a tree of the
+ * names used so far, as tsearch() makes it. Returns NULL if out of memory. */
 const char *ct_list_take_name(void **names, const char *wanted);
 
 /* Prints a line. `target` begins with its kind. `name` is a suggestion for the line's name. `fields` and

@@ -23,7 +23,8 @@ enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
 
 struct ct_selection {
     uint32_t layers; /* bit 1 << enum ct_layer is set for each layer that is recorded */
-    /* One in `sample` (1 to CT_SAMPLE_MAX) outermost calls is recorded, together with the calls inside it. */
+    /* Of every `sample` outermost calls, one is recorded, together with the calls inside it. From 1 to
+     * CT_SAMPLE_MAX. */
     uint32_t sample;
     char calls[CT_SELECTION_CALLS_BYTES]; /* patterns; "" if there are none */
 };

@@ -2,10 +2,10 @@
  * The symbols of a libcudart have its soname as their version. The hook exports each function once per
  * version, so the dynamic linker has resolved the version before a stub is entered. Nevertheless, a process
  * can contain several libraries with the same version, since wheels contain renamed copies
- * (libcudart-d0da41ae.so.11.0). The stub therefore checks its caller. If the calling page is known to be
- * bound to the version's first library (`ct_runtime_callers`, read by the trampoline), the call proceeds like
- * any other. The first call from any other page ends up in this file, as does every call from a page bound to
- * another library.
+ * (libcudart-d0da41ae.so.11.0). The stub therefore checks its caller. The trampoline reads
+ * `ct_runtime_callers`, a table of the pages that are known to be bound to the version's first library. A
+ * call from such a page proceeds like any other. The first call from any other page ends up in this file, as
+ * does every call from a page bound to another library.
  *
  * If a program finds a function with dlsym, the function's address identifies its library. Only the first
  * library's functions are replaced, with the stub's other entry point (ct_row_stub()), which does not check

@@ -1,6 +1,6 @@
 /* The recording of the GPU's work: when each kernel, copy, set or whole graph ran. A thread of the hook loads
- * libcudatrace-gpu.so (hook/cupti/), which obtains the times from CUPTI. All functions may be called while
- * nothing is recorded or requested. */
+ * libcudatrace-gpu.so (hook/cupti/), which obtains the times from CUPTI. All functions may be called
+ * even while nothing is recorded or requested. */
 #ifndef CT_GPU_H
 #define CT_GPU_H
 

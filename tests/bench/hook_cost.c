@@ -160,7 +160,7 @@ static void wait_for_round(void)
     make_calls(traced, options.fill);
 }
 
-/* Prints each figure of a way as the mean over all threads. */
+/* Prints each figure that was measured in this way, averaged over all threads. */
 static void print_way(int way, long round)
 {
     for (int f = 0; f < mode->figures; f++) {

@@ -99,8 +99,8 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     return result;
 }
 
-/* Defines a path's wrapper, and the hook's unchanged stub and trampoline, which call it. Without PART_LOOKUP,
- * constants replace the results of the look-up. */
+/* Defines a path's wrapper, and copies of the hook's stub and trampoline, which call it. Without PART_LOOKUP,
+ * the wrapper uses constants instead of the results of their look-up. */
 #define DEFINE_PATH(name, parts)                                                                             \
     uint64_t parts_wrap_##name(void **context);                                                              \
     __attribute__((used)) uint64_t parts_wrap_##name(void **context)                                         \

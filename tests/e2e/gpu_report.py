@@ -82,8 +82,8 @@ with Session() as s:
 
 # ---- launches and their work: queues, and ranges ----
 
-# Each range contains the launches that its own thread made within its time. The call that ends at 600 launches a graph, which consists of
-# two pieces of work.
+# Each range contains the launches that its own thread made while the range was open. The call that ends at 600 launches a graph,
+# which consists of two pieces of work.
 RANGE = "nvtxRangePush"
 LAUNCHES = [(7, 7, "cuInit", 0, 5, 0, {}), *((7, 7, "cuLaunchKernel", end - 10, end, 2, LAUNCH) for end in (100, 200, 300, 400, 600)),
             (7, 7, RANGE, 50, 250, 1, {"message": "forward"}), (7, 7, RANGE, 260, 450, 1, {"message": "backward"}),

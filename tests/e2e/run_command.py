@@ -32,8 +32,8 @@ with Session() as s:
     equal(s.trace("sh", "-c", "ls /proc/self/fd | wc -l").stdout,
           s.run("sh", "-c", "ls /proc/self/fd | wc -l", preload=False).stdout, "open descriptors")
 
-    # If --layers, --calls or --sample excluded all calls, `run` must not report that the program made no calls, but that all of them were
-    # excluded.
+    # If --layers, --calls or --sample excluded all calls, `run` must report that, instead of reporting that the
+    # program made no calls.
     calls = (WORKLOADS / "calls", "--calls", 100)
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")

@@ -43,8 +43,8 @@ def counts_and_time(database, query):
 
 
 def check_work(report, database, path):
-    """Compares numbers by name, and the sum of the kernels' times. `path` is the SQLite file that `nsys export` wrote, in which there is no
-    table for a kind of work that did not occur."""
+    """Compares how often each name occurs, and the sum of the kernels' times. `path` is the SQLite file that `nsys export` wrote,
+    in which there is no table for a kind of work that did not occur."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as nsys:
         tables = {name for name, in nsys.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for kind, query in THEIRS.items():

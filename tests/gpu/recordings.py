@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Begins and ends recordings of GPU work (`cudatrace set --gpu`) during training runs on a real GPU.
 
-Eight PyTorch runs train at the same time, and four of them record. The trace must contain GPU work of only these four, and only from the
-time of the recording. All epochs have bit-identical results. In a training run on its own, the test measures the longest step as each
-recording begins and ends. torch.profiler is used before, during and after recordings.
+Eight PyTorch runs train at the same time, and four of them record. The trace must contain GPU work from these four alone, and only from
+the time while they were recording. All epochs have bit-identical results. In a training run on its own, the test measures the
+longest step as each recording begins and ends. torch.profiler is used before, during and after recordings.
 
 Two more training runs replay their steps as a CUDA graph, through several recordings and torch.profiler. The second one records whole graphs
 from its start.

@@ -331,8 +331,8 @@ bool ct_follow_rest(struct ct_follow *follow)
         follow->from_ns = follow->plan.scope.from_ns;
         return true;
     }
-    /* The daemon may write to this file until it has created the next one. Therefore only a look that begins
-     * after the next file was found is sure to read everything. */
+    /* The daemon may write to this file until it has created the next one. Therefore, a query reads
+     * everything only if it begins after the next file has been found. */
     if (follow->next)
         return go_on(follow);
     find_next(follow);

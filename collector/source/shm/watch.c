@@ -120,7 +120,8 @@ void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *u
 }
 
 /* Returns whether the process that was creating an incomplete segment was killed. Creating a segment takes a
- * millisecond, but the wait is longer, because the pid may be from another namespace and not exist here. */
+ * millisecond. This function allows far longer, because a live process in another namespace may seem not to
+ * exist. */
 static bool is_left_over(const char *path, pid_t pid)
 {
     enum { MAKING_S = 10 };
