@@ -131,6 +131,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
 UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4
     RETURNING process_id;
 
+-- name: save_gpu_recording
+UPDATE process SET gpu_recording = ?2 WHERE process_id = (SELECT process_id FROM segment WHERE segment_id = ?1);
+
 -- An image that ended without a notification was killed, unless its process continued as another image (exec), or
 -- reported its exit in another segment after leaving this one.
 -- name: end_process

@@ -29,6 +29,7 @@ CREATE TABLE process (
     ended_ns    INTEGER,                   -- NULL while it runs
     state       TEXT NOT NULL,             -- running, exited, killed, detached, left (running, but no daemon collects from it)
     unknown_frees INTEGER NOT NULL DEFAULT 0, -- calls that freed memory without a row in `allocation`
+    gpu_recording TEXT,                    -- result of the last request to record GPU work; NULL if there was none
     UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel reports uid, and the process reports the others
 );
 

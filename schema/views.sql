@@ -28,8 +28,9 @@ SELECT process_id,
        started_ns,            -- just before the first traced call; `losses` shows whether there were earlier ones
        ended_ns,              -- NULL while it runs
        state,                 -- running, exited, killed, detached, left (running when its daemon ended: see `losses`)
-       unknown_frees          -- calls that freed memory which is not in `allocations`: it was allocated before the process was
+       unknown_frees,         -- calls that freed memory which is not in `allocations`: it was allocated before the process was
                               -- attached to, or by a call that was not recorded
+       gpu_recording          -- of GPU work (run --gpu, set --gpu): recorded, or why it could not be; NULL if not requested
   FROM process;
 
 -- files: newest thread_id of thread

@@ -30,6 +30,10 @@ struct ct_open_facts {
     uint64_t depth, start_ns;
 };
 
+struct ct_recording_facts {
+    int64_t segment_id;
+};
+
 struct ct_end_facts {
     int64_t process_id;
     uint64_t ended_ns;
@@ -110,6 +114,7 @@ struct ct_fact {
         struct ct_loss_facts loss;
         struct ct_unsent_facts unsent;
         struct ct_open_facts open;
+        struct ct_recording_facts recording;
         struct ct_end_facts end;
         struct ct_meta_facts meta;
         struct ct_gpu_facts gpu;

@@ -20,7 +20,7 @@
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 4,              /* raised by any change to this file, dump.def or the structs of
+    CT_DUMP_VERSION = 5,              /* raised by any change to this file, dump.def or the structs of
                                        * facts */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
@@ -91,6 +91,7 @@ union ct_dump_body {
     struct ct_loss_facts loss;
     struct ct_unsent_facts unsent;
     struct ct_open_facts open;
+    struct ct_recording_facts recording;
     struct ct_end_facts end;
     struct ct_meta_facts meta;
     struct ct_gpu_facts gpu;

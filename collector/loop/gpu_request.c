@@ -1,5 +1,6 @@
 #include "gpu_request.h"
 
+#include "gpu_outcome.h"
 #include "gpu_recording.h"
 
 #include <stdio.h>
@@ -136,15 +137,9 @@ bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const stru
 /* Further outcomes, numbered after the last state in enum ct_gpu_state. */
 enum { PROBED = CT_GPU_FILTERED + 1, WAITING, ENDING, OUTCOMES };
 
-/* The outcomes that the answer describes. Each text follows the number of the processes. */
+/* Further texts. ct_gpu_outcome() has those for states of the hook. */
 static const char *const outcome_texts[OUTCOMES] = {
     [CT_GPU_STARTING] = "will record once CUPTI has started",
-    [CT_GPU_NO_LIBRARY] = "cannot: " CT_GPU_LIBRARY " is not in the hook's folder",
-    [CT_GPU_NO_CUPTI] = "cannot: there is no libcupti",
-    [CT_GPU_TAKEN] = "cannot: another tool uses CUPTI",
-    [CT_GPU_REFUSED] = "cannot: CUPTI failed",
-    [CT_GPU_FORKED] = "cannot: the parent of the process has used CUPTI",
-    [CT_GPU_FILTERED] = "cannot: the program's system call filter does not permit it",
     [PROBED] = "cannot: the process is recorded by a probe",
     [WAITING] = "will record from the next call of the driver",
     [ENDING] = "yet to stop recording",
@@ -152,13 +147,13 @@ static const char *const outcome_texts[OUTCOMES] = {
 
 struct outcome {
     unsigned count;
-    int32_t pid; /* of the first such process */
+    const struct ct_shm_process *first; /* the first such process */
+    uint32_t gpu;                       /* segment->gpu of the first one */
 };
 
-static size_t outcome_of(const struct ct_shm_process *process)
+static size_t outcome_of(const struct ct_shm_process *process, uint32_t state)
 {
     const uint64_t until_ns = atomic_load_explicit(&process->shared->gpu_until_ns, memory_order_acquire);
-    const uint32_t state = state_of(process);
     const bool is_over = until_ns <= ct_monotonic_ns();
     if (is_busy(state))
         return is_over ? ENDING : state;
@@ -169,22 +164,33 @@ static size_t outcome_of(const struct ct_shm_process *process)
     return !is_followed(process) ? WAITING : state <= CT_GPU_FILTERED ? state : CT_GPU_OFF;
 }
 
+/* Appends how many processes have the outcome, and why they do not record, unless that needs no reason. */
+static void describe(size_t number, const struct outcome *outcome, char *text, size_t bytes)
+{
+    char reason[CT_GPU_TEXT_BYTES];
+    const size_t length = strlen(text);
+    const char *known = outcome_texts[number];
+    if (outcome->count == 0 || (!known && (number < CT_GPU_NO_LIBRARY || number > CT_GPU_FILTERED ||
+                                           !ct_gpu_outcome(outcome->first->shared, outcome->gpu, reason))))
+        return;
+    snprintf(text + length, bytes - length, "; %u %s%s (process %d%s)", outcome->count,
+             known ? "" : "cannot: ", known ? known : reason, outcome->first->who.seen_pid,
+             outcome->count > 1 ? ", …" : "");
+}
+
 void ct_gpu_request_say(const struct ct_gpu_targets *targets, int32_t pid, char *text, size_t bytes)
 {
     struct outcome outcomes[OUTCOMES] = { { 0 } };
     unsigned processes = 0;
     EACH_CURRENT(p, pid)
     {
-        struct outcome *outcome = &outcomes[outcome_of(p)];
-        outcome->pid = outcome->count++ == 0 ? p->who.seen_pid : outcome->pid;
+        const uint32_t gpu = atomic_load_explicit(&p->shared->gpu, memory_order_acquire);
+        struct outcome *outcome = &outcomes[outcome_of(p, gpu & 255)];
+        if (outcome->count++ == 0)
+            *outcome = (struct outcome){ 1, p, gpu };
         processes++;
     }
     snprintf(text, bytes, "%u of %u processes record GPU work", outcomes[CT_GPU_ON].count, processes);
-    for (size_t i = 0; i < OUTCOMES; i++) {
-        const size_t length = strlen(text);
-        const struct outcome *outcome = &outcomes[i];
-        if (outcome_texts[i] && outcome->count > 0)
-            snprintf(text + length, bytes - length, "; %u %s (process %d%s)", outcome->count,
-                     outcome_texts[i], outcome->pid, outcome->count > 1 ? ", …" : "");
-    }
+    for (size_t i = 0; i < OUTCOMES; i++)
+        describe(i, &outcomes[i], text, bytes);
 }

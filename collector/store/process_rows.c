@@ -153,6 +153,9 @@ int ct_store_fact(struct ct_store *store, const struct ct_fact *fact)
         return ct_store_do(store, CT_SQL_insert_open_call,
                            CT_VALUES(open->segment_id, open->thread_id, (int64_t)open->depth,
                                      open->function_id, (int64_t)open->start_ns));
+    case CT_FACT_GPU_RECORDING:
+        return ct_store_ask(store, CT_SQL_save_gpu_recording, CT_VALUES(fact->recording.segment_id),
+                            CT_TEXTS(fact->text[0]), NULL);
     case CT_FACT_END:
         return end_process(store, &fact->end, fact->text[0]);
     case CT_FACT_META:

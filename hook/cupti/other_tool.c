@@ -19,14 +19,21 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Returns the tool that the library belongs to, or NULL. */
+static const char *tool_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof(preloaded) / sizeof(*preloaded); i++) {
+        if (strcmp(file_name(path), preloaded[i].file) == 0)
+            return preloaded[i].tool;
+    }
+    return NULL;
+}
+
 static bool note_tool(const char *path, const char *soname, void *data)
 {
     (void)soname;
     const char **tool = data;
-    for (size_t i = 0; i < sizeof(preloaded) / sizeof(*preloaded); i++) {
-        if (strcmp(file_name(path), preloaded[i].file) == 0)
-            *tool = preloaded[i].tool;
-    }
+    *tool = tool_of(path);
     return *tool;
 }
 
@@ -37,7 +44,7 @@ bool ct_other_tool_find(const struct ct_gpu_host *host, char *tool, size_t bytes
     const char *found = NULL, *injected = host->setting("CUDA_INJECTION64_PATH");
     host->objects(note_tool, &found);
     if (!found && injected && *injected)
-        found = file_name(injected);
+        found = tool_of(injected) ? tool_of(injected) : file_name(injected);
     if (found)
         snprintf(tool, bytes, "%s", found);
     return found;

@@ -113,6 +113,15 @@ struct attempt {
     char holder[HOLDER_BYTES];
 };
 
+/* CUPTI adds a prefix to the name that a tool gives when it subscribes. The name may be empty. */
+static void remove_prefix(char *holder)
+{
+    static const char prefix[] = "CUPTI for ";
+    const size_t length = sizeof(prefix) - 1;
+    if (strncmp(holder, prefix, length) == 0)
+        memmove(holder, holder + length, strlen(holder + length) + 1);
+}
+
 /* CUPTI has only one subscriber, so subscribing is a lock. Without the lock, the recording would take the
  * activity buffers away from another tool. Returns false if another version of CUPTI may fit the driver. If
  * no version does, the result of the first one is reported. */
@@ -125,6 +134,7 @@ static bool subscribe(const struct ct_cupti *found, void *data)
     const int32_t result = cupti.Subscribe_v2 ? cupti.Subscribe_v2(&subscriber, entered, NULL, &parameters)
                                               : cupti.Subscribe(&subscriber, entered, NULL);
     attempt->holder[sizeof(attempt->holder) - 1] = '\0';
+    remove_prefix(attempt->holder);
     if (result != 0 && result != CT_CUPTI_MULTIPLE_SUBSCRIBERS) {
         if (attempt->state == CT_GPU_NO_CUPTI)
             attempt->result = result;

@@ -31,6 +31,7 @@ with Session() as s:
           [(name,) for name in sorted({line[10] for line in delivered if line[0] == "kernel"})], "the names")
     equal(s.value("SELECT sum(bytes) FROM gpu_work"), sum(int(line[4]) for line in delivered), "bytes")
     equal(s.rows("SELECT sum(kernels), sum(copies), sum(sets) FROM streams"), [(3 * ROUNDS, 3 * ROUNDS, ROUNDS)], "work by stream")
+    equal(s.rows("SELECT gpu_recording FROM processes"), [("recorded",)], "the result")
     s.check_identity()
     s.check_truth(of_hook=("cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetUuid_v2"))
 
@@ -41,7 +42,11 @@ with Session() as s:
     s.check_identity()
 
 with Session() as s:
-    check("run: no GPU work was recorded" in run(s, "--gpu", SIMCUPTI_TAKEN="another tool"), "the message")
+    message = run(s, "--gpu", SIMCUPTI_TAKEN="CUPTI for Nsight Systems")
+    pid = s.value("SELECT pid FROM processes")
+    equal(message, f"cudatrace: run: GPU work was not recorded in process {pid}: Nsight Systems uses CUPTI (gpu_recording in the view processes)\n",
+          "the message")
+    equal(s.value("SELECT gpu_recording FROM processes"), "Nsight Systems uses CUPTI", "the result")
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work")
     s.check_truth()
 
@@ -49,14 +54,14 @@ with Session() as s:
 for tool in ("CUDA_INJECTION64_PATH", "LD_PRELOAD"):
     with Session() as s:
         library = shutil.copy(BUILD / "tests/simnvml/libsimnvml.so", s.dir / "libsanitizer-collection.so")
-        check("run: no GPU work was recorded" in run(s, "--gpu", **{tool: library}), "the message with", tool)
+        check(": compute-sanitizer uses CUPTI (" in run(s, "--gpu", **{tool: library}), "the message with", tool)
         equal(s.value("SELECT count(*) FROM gpu_work"), 0, f"work with {tool}")
         check(not (s.dir / "cupti.log").exists(), "CUPTI is used with", tool)
         s.check_truth()
 
 with Session() as s:
     equal(run(s), "", "messages without --gpu")
-    equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work without --gpu")
+    equal(s.rows("SELECT (SELECT count(*) FROM gpu_work), gpu_recording FROM processes"), [(0, None)], "work and result without --gpu")
 
 # On request, graphs are recorded as a whole. If CUPTI is too old for that, their nodes are recorded, and the command prints a message. The
 # recording begins at the first call, even if the first call itself is not recorded.

@@ -42,6 +42,8 @@ def four_of_eight():
             program.work(102)
             program.end()
         check_work(s, {program.pid: [101] for program in chosen})
+        equal(dict(s.rows("SELECT pid, gpu_recording FROM processes")),
+              {program.pid: "recorded" if program in chosen else None for program in [*programs, late]}, "the results")
         s.check_identity()
 
 
@@ -162,9 +164,12 @@ def second_subscriber():
         equal(program.do("subscribe"), 0, "the program's subscription before")
         equal(request(s, [program, other], "on"),
               f"1 of 2 processes record GPU work; 1 cannot: another tool uses CUPTI (process {program.pid})", "the answer")
+        results = f"SELECT gpu_recording FROM processes WHERE pid = {program.pid}"
+        s.flush_until("the result", lambda: s.value(results) == "another tool uses CUPTI")
         equal((program.do("unsubscribe"), other.do("subscribe")), (0, 39), "the results")
         program.work(100)
         equal(request(s, [program], "on"), "2 of 2 processes record GPU work", "the answer to the next request")
+        s.flush_until("the next result", lambda: s.value(results) == "recorded")
         program.work(101)
         equal(request(s, [], "off"), "0 of 2 processes record GPU work", "the answer")
         equal(program.do("subscribe"), 0, "the program's subscription afterwards")

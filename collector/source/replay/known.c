@@ -270,6 +270,9 @@ bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
                learn_callee(known, unsent->segment_id, unsent->function_id);
     case CT_DUMP_NOTHING_OPEN:
         return find(&known->segments, &open->segment_id) != NULL;
+    case CT_DUMP_GPU_RECORDING:
+        return find(&known->segments, &view->body->recording.segment_id) &&
+               strlen(view->text[0]) < CT_GPU_TEXT_BYTES;
     case CT_DUMP_OPEN:
         return open->thread_id != 0 && open->depth < 256 && open->start_ns <= CT_DUMP_MOMENT_MAX &&
                ct_known_thread(known, open->segment_id, open->thread_id) &&

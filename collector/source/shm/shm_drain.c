@@ -1,5 +1,6 @@
 #include "shm_drain.h"
 
+#include "gpu_outcome.h"
 #include "room.h"
 #include "shm_drops.h"
 #include "shm_functions.h"
@@ -359,6 +360,19 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
     return 0;
 }
 
+static int save_gpu_recording(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    char text[CT_GPU_TEXT_BYTES];
+    const struct ct_segment *shared = process->shared;
+    const uint32_t gpu = atomic_load_explicit(&shared->gpu, memory_order_acquire);
+    if (gpu == process->gpu_saved || !ct_gpu_outcome(shared, gpu, text))
+        return 0;
+    const struct ct_recording_facts facts = { process->account.segment_id };
+    process->gpu_saved = gpu;
+    return ct_ledger_save(ledger,
+                          &(struct ct_fact){ CT_FACT_GPU_RECORDING, .text = { text }, .recording = facts });
+}
+
 /* ---- after the merge ---- */
 
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
@@ -377,7 +391,7 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
         const uint32_t fill = ct_lane_source_fill(process->lanes[i]);
         batch->report->fill = fill > batch->report->fill ? fill : batch->report->fill;
     }
-    if (save_unlaned(process, ledger) != 0)
+    if (save_unlaned(process, ledger) != 0 || save_gpu_recording(process, ledger) != 0)
         return -1;
     const bool has_open =
         !ct_shm_is_companion(process); /* otherwise, the hook's segment has the open calls */
@@ -410,6 +424,7 @@ void ct_shm_revert(struct ct_shm_process *process)
         ct_lane_source_revert(process->lanes[i]);
     process->open_saved = false;
     process->unlaned_saved = 0;
+    process->gpu_saved = 0;
 }
 
 static bool has_unread_lanes(const struct ct_shm_process *process)

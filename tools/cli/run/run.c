@@ -177,15 +177,22 @@ static void tell_all_losses(const char *database, int64_t began_ns)
                 began_ns);
 }
 
-/* Reports if --gpu or --gpu-graphs had no effect. */
+/* Reports which processes did not record their GPU work, and if --gpu or --gpu-graphs had no effect. */
 static void tell_gpu(const char *database, int64_t began_ns, int graphs)
 {
+    static const char failed_sql[] =
+        "SELECT iif(count(*) = 1, 'process ' || pid, count(*) || ' processes') || ': ' || min(gpu_recording) "
+        "FROM processes WHERE gpu_recording <> 'recorded' AND started_ns >= ?1 AND process_id IN "
+        "(SELECT process_id FROM totals WHERE category IN ('launch', "
+        "'copy', 'set'))";
     static const char none_sql[] =
         "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1)";
     static const char nodes_sql[] =
         "SELECT 'nodes' WHERE EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1 AND node IS NOT NULL)";
     char found[128];
-    if (ask_trace(database, none_sql, began_ns, found))
+    if (ask_trace(database, failed_sql, began_ns, found))
+        ct_fail(0, "run: GPU work was not recorded in %s (gpu_recording in the view processes)", found);
+    else if (ask_trace(database, none_sql, began_ns, found))
         ct_fail(0,
                 "run: no GPU work was recorded; while the command runs, `cudatrace doctor PID` reports why");
     if (graphs == CT_GPU_GRAPHS_WHOLE && ask_trace(database, nodes_sql, began_ns, found))
