@@ -42,11 +42,11 @@ with Session() as s:
     s.check_identity()
 
 with Session() as s:
-    message = run(s, "--gpu", SIMCUPTI_TAKEN="CUPTI for Nsight Systems")
-    pid = s.value("SELECT pid FROM processes")
-    equal(message, f"cudatrace: run: GPU work was not recorded in process {pid}: Nsight Systems uses CUPTI (gpu_recording in the view processes)\n",
-          "the message")
-    equal(s.value("SELECT gpu_recording FROM processes"), "Nsight Systems uses CUPTI", "the result")
+    for n, (holder, tool) in enumerate([("CUPTI for Nsight Systems", "Nsight Systems"), ("CUPTI for ", "another tool"), ("a\x1b[1m\x7f", "a?[1m?")]):
+        message = run(s, "--gpu", SIMCUPTI_TAKEN=holder)
+        pid, result = s.rows("SELECT pid, gpu_recording FROM processes ORDER BY process_id")[n]
+        equal(result, f"{tool} uses CUPTI", "the result")
+        equal(message, f"cudatrace: run: GPU work was not recorded in process {pid}: {result} (gpu_recording in the view processes)\n", "the message")
     equal(s.value("SELECT count(*) FROM gpu_work"), 0, "work")
     s.check_truth()
 

@@ -15,12 +15,15 @@ static const char *const texts[] = {
     [CT_GPU_FILTERED] = "the program's system call filter does not permit it",
 };
 
-/* Copies the name before it is checked, because the process may change it at any time. */
+/* Copies the name before it is checked, because the process may change it at any time. Replaces control
+ * characters, because the text is printed on terminals. */
 static void describe_holder(const struct ct_segment *segment, char text[CT_GPU_TEXT_BYTES])
 {
     char raw[sizeof(segment->gpu_holder)], holder[sizeof(raw) + 1];
     memcpy(raw, segment->gpu_holder, sizeof(raw));
     ct_text_clean(holder, raw, strnlen(raw, sizeof(raw)));
+    for (char *c = holder; *c; c++)
+        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
     snprintf(text, CT_GPU_TEXT_BYTES, "%s uses CUPTI", *holder ? holder : "another tool");
 }
 
