@@ -115,7 +115,9 @@ HELD = """
     SELECT process_id, coalesce(freed_ns, ended_ns), -bytes FROM piece JOIN processes USING (process_id)
      WHERE coalesce(freed_ns, ended_ns) IS NOT NULL
      ORDER BY at_ns"""
-SAMPLES = {"busy (%)": "busy_percent", "memory used (bytes)": "memory_used_bytes", "power (W)": "CAST(round(power_mw / 1e3) AS INTEGER)"}
+SAMPLES = {"busy (%)": "busy_percent", "memory used (bytes)": "memory_used_bytes", "power (W)": "CAST(round(power_mw / 1e3) AS INTEGER)",
+           "SMs busy (%)": "CAST(round(sm_busy_percent) AS INTEGER)", "memory traffic (%)": "CAST(round(dram_percent) AS INTEGER)",
+           "tensor cores (%)": "CAST(round(tensor_percent) AS INTEGER)", "SM occupancy (%)": "CAST(round(sm_occupancy_percent) AS INTEGER)"}
 
 
 class Trace:
