@@ -166,6 +166,17 @@ def begun():
               [(1, "a", 1, 40), (1, "a", 2, 40), (2, "b", 1, 1000014)], "since when work is pending")
         equal([(row["pid"], row["gpu_s"], row["gpu_work"]) for row in top(s, "--db", s.db, "--sort", "gpu_s")], [(7, 5.0, "a"), (8, 4.0, "b"), (9, None, None)],
               "pending work in top")
+        check("gpu_work" in head(s), "the columns about GPU work are missing", head(s))
+        with contextlib.closing(sqlite3.connect(s.db)) as db:
+            db.execute("DELETE FROM correlation")
+            db.commit()
+        check("open_call" in head(s) and "gpu_" not in head(s), "unused columns are shown", head(s))
+        equal([row["gpu_work"] for row in top(s, "--db", s.db)], [None] * 3, "work that is not pending, in JSON")
+
+
+def head(s):
+    """Returns the names of the columns that `top` prints for people."""
+    return s.run(CUDATRACE, "top", "--db", s.db, "--once", "--sort", "gpu_s", preload=False).stdout.splitlines()[0]
 
 
 def top(s, *where):

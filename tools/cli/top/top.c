@@ -95,6 +95,7 @@ static int print_moments(struct top_options *options)
                                                                    : (enum ct_format)options->format;
     const int64_t count = options->once ? 1 : options->count ? options->count : COUNT_MAX;
     int status = EXIT_SUCCESS;
+    top->hides_unused = format == CT_FORMAT_TEXT;
     if (!ct_top_sample(top))
         return ct_fail(EXIT_FAILURE, "top: %s", top->problem);
     if (!top->is_live && top->why)

@@ -229,9 +229,8 @@ static bool is_text(const char *column)
     return false;
 }
 
-/* Returns the index of the named column, counting from 1. If there is no such column, returns 0 and lists the
- * columns in top->problem. */
-static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
+/* Returns whether there is a column of this name. Otherwise, lists the columns in top->problem. */
+static bool has_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
 {
     const size_t bytes = sizeof(top->problem);
     size_t used =
@@ -239,12 +238,12 @@ static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
     for (int c = 0; c < sqlite3_column_count(rows); c++) {
         const char *column = sqlite3_column_name(rows, c);
         if (column && strcmp(column, name) == 0)
-            return c + 1;
+            return true;
         if (used < bytes)
             used += (size_t)snprintf(top->problem + used, bytes - used, "%s %s", c ? "," : "",
                                      column ? column : "");
     }
-    return 0;
+    return false;
 }
 
 static void bind_text(const struct ct_top *top, sqlite3_stmt *rows)
@@ -280,29 +279,67 @@ sqlite3_stmt *ct_top_xids(struct ct_top *top)
     return rows;
 }
 
-sqlite3_stmt *ct_top_rows(struct ct_top *top)
+/* Prepares a query on the samples, and frees its text. Returns NULL with the reason in top->problem. */
+static sqlite3_stmt *prepare_rows(struct ct_top *top, char *sql)
 {
-    const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;
     sqlite3_stmt *rows = NULL;
-    if (sqlite3_prepare_v2(top->moments, sql, -1, &rows, NULL) != SQLITE_OK) {
+    if (!sql || sqlite3_prepare_v2(top->moments, sql, -1, &rows, NULL) != SQLITE_OK)
         fail(top, top->moments);
-        return NULL;
-    }
-    const int column = find_column(top, rows, sort);
-    sqlite3_finalize(rows);
-    if (column == 0)
-        return NULL;
-    const bool ascending = is_text(sort) != top->is_reversed;
-    char *sorted =
-        sqlite3_mprintf("%s ORDER BY %d %s NULLS LAST, 1", sql, column, ascending ? "ASC" : "DESC");
-    rows = NULL;
-    if (!sorted || sqlite3_prepare_v2(top->moments, sorted, -1, &rows, NULL) != SQLITE_OK)
-        fail(top, top->moments);
-    sqlite3_free(sorted);
+    sqlite3_free(sql);
     if (rows) {
         bind_text(top, rows);
         ct_bind_number(rows, ":all", top->all || !top->is_live);
         ct_bind_number(rows, ":untraced", top->lists_untraced);
     }
+    return rows;
+}
+
+static bool is_of_gpu(sqlite3_stmt *rows, int column)
+{
+    const char *name = sqlite3_column_name(rows, column);
+    return name && strncmp(name, "gpu_", 4) == 0;
+}
+
+/* Returns whether a row has a value in a column about GPU work. */
+static bool has_gpu_work(sqlite3_stmt *rows)
+{
+    while (sqlite3_step(rows) == SQLITE_ROW) {
+        for (int c = 0; c < sqlite3_column_count(rows); c++) {
+            if (is_of_gpu(rows, c) && sqlite3_column_type(rows, c) != SQLITE_NULL)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Returns the names of the columns to show, as a list for SELECT, or NULL if out of memory. The caller frees
+ * it with sqlite3_free(). */
+static char *columns_of(const struct ct_top *top, sqlite3_stmt *rows)
+{
+    const bool hides_gpu = top->hides_unused && !has_gpu_work(rows);
+    sqlite3_str *list = sqlite3_str_new(top->moments);
+    for (int c = 0; c < sqlite3_column_count(rows); c++) {
+        if (!hides_gpu || !is_of_gpu(rows, c))
+            sqlite3_str_appendf(list, "%s\"%w\"", sqlite3_str_length(list) ? ", " : "",
+                                sqlite3_column_name(rows, c));
+    }
+    return sqlite3_str_finish(list);
+}
+
+sqlite3_stmt *ct_top_rows(struct ct_top *top)
+{
+    const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;
+    sqlite3_stmt *rows = prepare_rows(top, sqlite3_mprintf("%s", sql));
+    if (!rows || !has_column(top, rows, sort)) {
+        sqlite3_finalize(rows);
+        return NULL;
+    }
+    const bool ascending = is_text(sort) != top->is_reversed;
+    char *columns = columns_of(top, rows);
+    sqlite3_finalize(rows);
+    rows = prepare_rows(top, columns ? sqlite3_mprintf("SELECT %s FROM (%s) ORDER BY \"%w\" %s NULLS LAST, 1",
+                                                       columns, sql, sort, ascending ? "ASC" : "DESC")
+                                     : NULL);
+    sqlite3_free(columns);
     return rows;
 }

@@ -26,6 +26,9 @@ struct ct_top {
     bool lists_untraced; /* the view of processes includes rows with the state "not traced" and without
                           * numbers */
 
+    bool hides_unused; /* the view of processes leaves out the columns about GPU work while no process in it
+                        * has any */
+
     sqlite3 *trace, *moments;
     struct ct_untraced untraced;
     long long probed; /* number of processes that a probe records, or 0 if unknown */

@@ -40,7 +40,6 @@ struct screen {
     struct ct_top *top;
     struct grid grid;
     size_t selected, first; /* indexes of the selected row and of the first row on the screen */
-    int sort;               /* the column to sort by; -1 for the view's default */
     bool is_paused, is_finding;
     bool is_wrong;   /* show top->problem */
     char gpus[1024]; /* a line about the GPUs; empty: none */
@@ -109,18 +108,6 @@ static void select_pid(struct screen *screen, const char *pid)
         screen->selected = grid->rows ? grid->rows - 1 : 0;
 }
 
-/* Hides the columns about pending work of GPUs while no process has any. */
-static void hide_unused(struct grid *grid)
-{
-    for (int c = 0; c < grid->columns; c++) {
-        const char *name = grid->column[c].name;
-        bool is_used = !name || strncmp(name, "gpu_", 4) != 0;
-        for (size_t row = 0; row < grid->rows && !is_used; row++)
-            is_used = *cell_of(grid, row, name);
-        grid->column[c].is_hidden |= !is_used;
-    }
-}
-
 static void read_grid(struct screen *screen)
 {
     struct grid *grid = &screen->grid;
@@ -142,7 +129,6 @@ static void read_grid(struct screen *screen)
     while (sqlite3_step(rows) == SQLITE_ROW && add_row(grid, rows))
         ;
     sqlite3_finalize(rows);
-    hide_unused(grid);
     select_pid(screen, pid);
 }
 
@@ -196,6 +182,16 @@ static void read_xids(struct screen *screen)
                  meaning ? meaning : "", meaning ? ")" : "", device ? " on " : "", device ? device : "");
     }
     sqlite3_finalize(rows);
+}
+
+/* Returns the index of the column that the user has chosen for sorting, or -1. */
+static int sort_column(const struct screen *screen)
+{
+    const char *sort = screen->top->sort;
+    int column = sort ? screen->grid.columns - 1 : -1;
+    while (column >= 0 && strcmp(screen->grid.column[column].name, sort) != 0)
+        column--;
+    return column;
 }
 
 /* ---- drawing ---- */
@@ -274,6 +270,7 @@ static void draw_row(const struct screen *screen, int y, size_t row)
 {
     const struct grid *grid = &screen->grid;
     const bool is_head = row >= grid->rows;
+    const int sorted = sort_column(screen);
     int x = 0;
     for (int c = 0; c < grid->columns && x < COLS; c++) {
         const struct column *column = &grid->column[c];
@@ -289,7 +286,7 @@ static void draw_row(const struct screen *screen, int y, size_t row)
         else if (!is_head && (strcmp(column->name, "open_s") == 0 || strcmp(column->name, "gpu_s") == 0) &&
                  strtod(text, NULL) >= OPEN_LONG_S)
             colour = (chtype)COLOR_PAIR(COLOUR_OPEN) | A_BOLD;
-        if (is_head && c == screen->sort)
+        if (is_head && c == sorted)
             colour = A_UNDERLINE | A_BOLD;
         attron(colour);
         mvaddnstr(y, x + pad, text, ct_text_bytes(text, room));
@@ -394,14 +391,13 @@ static void look_at(struct screen *screen, enum ct_top_view view, int64_t proces
     ct_top_look_at(screen->top, view, process_id, pid);
     screen->top->text[0] = '\0';
     screen->selected = screen->first = 0;
-    screen->sort = -1;
     take_sample(screen);
 }
 
 static void sort_by(struct screen *screen, int step)
 {
     const struct grid *grid = &screen->grid;
-    int column = screen->sort;
+    int column = sort_column(screen);
     if (grid->columns == 0)
         return;
     do
@@ -409,7 +405,6 @@ static void sort_by(struct screen *screen, int step)
     while (grid->column[column].is_hidden);
     static char sort[64];
     snprintf(sort, sizeof(sort), "%s", grid->column[column].name ? grid->column[column].name : "");
-    screen->sort = column;
     screen->top->sort = sort;
     screen->top->is_reversed = false;
     read_grid(screen);
@@ -570,7 +565,7 @@ static void follow(struct screen *screen)
 
 int ct_top_screen(struct ct_top *top)
 {
-    struct screen screen = { .top = top, .sort = -1 };
+    struct screen screen = { .top = top };
     setlocale(LC_CTYPE, "");
     set_escdelay(50);
     const char *terminal = getenv("TERM"), *problem = ct_top_terminal_problem();
@@ -589,6 +584,7 @@ int ct_top_screen(struct ct_top *top)
         init_pair(COLOUR_OPEN, COLOR_YELLOW, -1);
     }
     top->lists_untraced = true;
+    top->hides_unused = true;
     take_sample(&screen);
     follow(&screen);
     endwin();
