@@ -141,9 +141,13 @@ static void expire(struct ct_collection *collection, const struct ct_batch *batc
 
 /* ---- the files of a trace ---- */
 
-static void note_removed(const char *path)
+static void note_removed(const char *path, int error)
 {
-    ct_log(CT_LOG_file_removed, "removed %s, because the trace is limited by --max-db or --keep", path);
+    if (error)
+        ct_log(CT_LOG_file_stays, "cannot remove %s, so the trace exceeds --max-db or --keep: %s", path,
+               strerror(error));
+    else
+        ct_log(CT_LOG_file_removed, "removed %s, because the trace is limited by --max-db or --keep", path);
 }
 
 static void prune(struct ct_collection *collection, uint64_t now_ns)

@@ -66,14 +66,17 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
 }
 
 /* Removes SQLite's files from index `first` on: all of them if `first` is 0, all except the database if it is
- * 1. */
-static void remove_parts(const char *path, size_t first)
+ * 1. Returns 0, or the errno of the first file that cannot be removed. The files after it stay, because a
+ * database without its log may lack rows. */
+static int remove_parts(const char *path, size_t first)
 {
     for (size_t i = first; i < PARTS; i++) {
         char file[PART_BYTES];
         name_part(file, path, i);
-        unlink(file);
+        if (unlink(file) != 0 && errno != ENOENT)
+            return errno;
     }
+    return 0;
 }
 
 /* Returns the disk space that a file and its log use, in bytes. */
@@ -566,7 +569,7 @@ static bool tend(const struct ct_database *database, uint32_t number, char path[
 }
 
 void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
-                       void (*on_removed)(const char *path))
+                       void (*on_removed)(const char *path, int error))
 {
     char until[32], path[sizeof(database->path)];
     if (query_meta(database->connection, "earlier_files_until_ns", until, sizeof(until)) != 0)
@@ -584,8 +587,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {
             CT_TEST_POINT("database.removing");
-            remove_parts(path, 0);
-            on_removed(path);
+            on_removed(path, remove_parts(path, 0));
         }
         last_call_ns = until_ns;
     }

@@ -51,9 +51,10 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
 /* Removes the oldest files of the series, but never the current one. The remaining files use at most `bytes`
  * in total, and are few enough to be read together (CT_SERIES_FILES_MAX). Each of them contains a call that
  * returned at `keep_from_ns` or later. A limit of 0 is ignored. If readers left a log next to an earlier
- * file, writes the log into that file. Passes each removed path to `on_removed`. */
+ * file, writes the log into that file. Passes each path to `on_removed`, with 0 or the errno for which the
+ * file was not removed. */
 void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
-                       void (*on_removed)(const char *path));
+                       void (*on_removed)(const char *path, int error));
 /* Returns whether the path still refers to the file being written. */
 bool ct_database_in_place(const struct ct_database *database);
 /* Returns SQLite's error message, followed by the system's reason from errno if there is one. The caller must

@@ -296,7 +296,7 @@ int ct_store_go_on(struct ct_store *store)
 }
 
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
-                    void (*on_removed)(const char *path))
+                    void (*on_removed)(const char *path, int error))
 {
     /* Close the earlier files, because the disk space of a removed file is not freed while it is open. */
     ct_earlier_files_begin(&store->earlier, store->earlier.until_ns);

@@ -50,7 +50,7 @@ uint32_t ct_store_file(const struct ct_store *store);
 int ct_store_go_on(struct ct_store *store);
 /* See ct_database_prune(). */
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
-                    void (*on_removed)(const char *path));
+                    void (*on_removed)(const char *path, int error));
 /* Returns the size of the current file in bytes, including the part of the log that has not been copied into
  * it yet. */
 uint64_t ct_store_bytes(struct ct_store *store);

@@ -2,9 +2,11 @@
  * have been replaced by a file of another trace, a FIFO, or a link to the current file. */
 #include "earlier_files.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +14,7 @@ enum { CALL_ID = 1000, UNTIL_NS = 5000 };
 
 static char path[128], second_path[128], other_path[128];
 static struct ct_database first, second, other;
-static int removed;
+static int removed, refused;
 
 static void expect(const char *what, bool is_so)
 {
@@ -41,10 +43,11 @@ static bool has(uint64_t call_id)
     return has;
 }
 
-static void on_removed(const char *gone)
+static void on_removed(const char *gone, int error)
 {
     (void)gone;
-    removed++;
+    removed += error == 0;
+    refused += error == EACCES;
 }
 
 /* Prunes the trace as if there were no room for any file. Returns the number of files that were removed. */
@@ -53,6 +56,30 @@ static int prune(void)
     removed = 0;
     ct_database_prune(&second, 1, 0, on_removed);
     return removed;
+}
+
+/* Acts as the given user. Only a process that may be traced can be checked for leaks, and a change of the
+ * user ends that. */
+static void act_as(uid_t user)
+{
+    expect("a change of the user", seteuid(user) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+}
+
+/* Checks a file whose folder does not permit its removal. Root may remove it anyway, and so acts as another
+ * user. */
+static void refuse(const char *folder)
+{
+    enum { OTHER = 65534 };
+    const uid_t user = getuid();
+    if (user == 0) {
+        expect("other owners", chown(folder, OTHER, OTHER) == 0 && chown(path, OTHER, OTHER) == 0);
+        act_as(OTHER);
+    }
+    expect("a folder without permission", chmod(folder, 0500) == 0);
+    expect("a file that cannot be removed", prune() == 0 && refused == 1 && has(CALL_ID));
+    expect("a folder with permission", chmod(folder, 0700) == 0);
+    expect("a file that can be removed", prune() == 1);
+    act_as(user);
 }
 
 static void make(void)
@@ -103,7 +130,8 @@ int main(void)
     unlink(path);
     expect("a second name", link(away, path) == 0 && !has(CALL_ID) && prune() == 0);
     unlink(path);
-    expect("the file itself", rename(away, path) == 0 && has(CALL_ID) && prune() == 1);
+    expect("the file itself", rename(away, path) == 0 && has(CALL_ID));
+    refuse(folder);
     expect("it is gone", access(path, F_OK) != 0);
 
     ct_database_close(&second);
