@@ -68,8 +68,8 @@ static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *
     return error;
 }
 
-/* Returns a phrase about how a process prevents the probe from attaching to the file for now. Returns NULL
- * for any other error, after which the probe does not try again. */
+/* Returns a phrase about how a process prevents the probe from attaching to the file until a later attempt.
+ * Returns NULL for any other error, after which the probe does not try again. */
 static const char *obstacle(int error)
 {
     if (error == -EBUSY)

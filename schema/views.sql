@@ -30,7 +30,7 @@ SELECT process_id,
        state,                 -- running, exited, killed, detached, left (running when its daemon ended: see `losses`)
        unknown_frees,         -- calls that freed memory which is not in `allocations`: it was allocated before the process was
                               -- attached to, or by a call that was not recorded
-       gpu_recording          -- of GPU work (run --gpu, set --gpu): recorded, or why it could not be; NULL if not requested
+       gpu_recording          -- of GPU work (run --gpu, set --gpu): recorded, or why not; NULL if it was not requested
   FROM process;
 
 -- files: newest thread_id of thread

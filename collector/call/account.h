@@ -36,7 +36,7 @@ struct ct_caller {
     uint64_t calls, driver_ns; /* in this batch */
     struct ct_known_site *known;
     uint32_t tid;
-    uint32_t numbering; /* the store's numbering for which `known` is valid */
+    uint32_t numbering; /* the store's numbering when `known` was set */
     uint32_t recorded;  /* the recorder's epoch when the thread was recorded */
     /* Returns the thread_id that another caller has for the same thread, or 0. The pointer is NULL if there
      * is no other caller. */

@@ -170,9 +170,11 @@ static void describe(size_t number, const struct outcome *outcome, char *text, s
     char reason[CT_GPU_TEXT_BYTES];
     const size_t length = strlen(text);
     const char *known = outcome_texts[number];
-    if (outcome->count == 0 || (!known && (number < CT_GPU_NO_LIBRARY || number > CT_GPU_FILTERED ||
-                                           !ct_gpu_outcome(outcome->first->shared, outcome->gpu, reason))))
+    const bool needs_none = !known && number < CT_GPU_NO_LIBRARY;
+    if (outcome->count == 0 || needs_none)
         return;
+    if (!known)
+        ct_gpu_outcome(outcome->first->shared, outcome->gpu, reason);
     snprintf(text + length, bytes - length, "; %u %s%s (process %d%s)", outcome->count,
              known ? "" : "cannot: ", known ? known : reason, outcome->first->who.seen_pid,
              outcome->count > 1 ? ", …" : "");

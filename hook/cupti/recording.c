@@ -113,7 +113,8 @@ struct attempt {
     char holder[HOLDER_BYTES];
 };
 
-/* CUPTI adds a prefix to the name that a tool gives when it subscribes. The name may be empty. */
+/* CUPTI adds a prefix to the name that a tool gives when it subscribes (CUpti_SubscriberParams in the
+ * documentation of CUPTI 13). The name may be empty. */
 static void remove_prefix(char *holder)
 {
     static const char prefix[] = "CUPTI for ";
