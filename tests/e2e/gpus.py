@@ -151,10 +151,9 @@ def check_top():
         with HungCall(s) as hung, Screen(s, 140, 10) as screen:
             await_samples(s, 2)
             line = "GPU 0: 20 %, 10.7 of 85.9 GB, 350 W, power cap, hardware thermal slowdown  GPU 1: 0 %, 1.1 of 85.9 GB, 70 W"
-            lines = screen.wait_for_text(line)
-            equal([lines.index(line), lines[3].split()[:2]], [2, ["pid", "calls/s"]], lines)
+            screen.wait("the GPUs above the table", lambda lines: lines[2] == line and lines[3].split()[:2] == ["pid", "calls/s"])
             screen.press("Enter")
-            equal(screen.wait_for_text(f"process {hung.pid}")[2].split()[:2], ["function", "calls/s"], "the functions of the process")
+            screen.wait("the functions of the process", lambda lines: f"process {hung.pid}" in lines[0] and lines[2].split()[:2] == ["function", "calls/s"])
             moment = json.loads(s.cudatrace("top", "--once", "--json", "--interval", "0.1").stdout)
             equal(moment["gpus"][1], {"gpu": 1, "name": "Simulated GPU B", "busy_%": 0, "used_GB": 1.1, "of_GB": 85.9, "power_W": 70,
                                       "temperature_C": None, "limited_by": ""}, "GPUs in JSON")
