@@ -4,7 +4,8 @@ before, during and after each recording. The figures are the step time relative 
 while a recording begins or ends. The program waits for the GPU after each step, because work that is still queued for the GPU would hide a
 pause. Any slowdown that remains after the last recording is too small to be seen this way, because the host's speed varies. Therefore, the
 first process also takes turns with an identical second process: before any recording, after its own recordings, and finally after the
-second process has been recorded, too. A gradual change in the host's speed cancels out."""
+second process has been recorded, too. A gradual change in the host's speed cancels out. With the `gpu_bound` model, the ratio of two turns
+varies by 0.2 %, with the other models by 10 %."""
 import contextlib
 import os
 import signal
@@ -136,6 +137,10 @@ def thirds(ratios):
     return [statistics.median(ratios[begin:end]) for begin, end in zip(bounds, bounds[1:])]
 
 
+def over_never_recorded(before_any, after_own, after_both):
+    return after_own / (before_any * after_both) ** 0.5
+
+
 def show(name, phases, pairs, targets, more):
     medians = {phase: [statistics.median(steps) for steps in blocks] for phase, blocks in phases.items()}
     around = [(before + after) / 2 for before, after in zip(medians["around"], medians["around"][1:])]
@@ -145,8 +150,8 @@ def show(name, phases, pairs, targets, more):
     before, between, after = (thirds(ratios) for ratios in pairs)
     emit(NAME, f"{name}_step_over_other_before_any", before, "ratio", **more)
     emit(NAME, f"{name}_step_over_other_after_both", after, "ratio", **more)
-    emit(NAME, f"{name}_after_step_over_never_recorded", [ratio / (neither * both) ** 0.5 for neither, ratio, both in zip(before, between, after)],
-         "ratio", targets.get("after"), **more)
+    emit(NAME, f"{name}_after_step_over_never_recorded", list(map(over_never_recorded, before, between, after)), "ratio", targets.get("after"),
+         **more, of_all_pairs=round(over_never_recorded(*map(statistics.median, pairs)), 5))
     for phase in ("beginning", "ending"):
         emit(NAME, f"{name}_{phase}_longest_pause_ms", [max(steps) - base for steps, base in zip(phases[phase], around)], "ms",
              targets.get("longest_pause"), **more)

@@ -20,8 +20,8 @@ from gpu_variants import Failed
 NAME = "gpu_training"
 PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
 # {model of the program: (steps, warm-up steps, steps between two waits)}
-MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
-TARGETS = {"transformer": ("<=", 1.01)}
+MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5), "gpu_bound": (20, 5, 5)}
+TARGETS = {"transformer": ("<=", 1.01), "gpu_bound": ("<=", 1.01)}
 GPU_TIMES_TARGET = ("<=", 1.03)
 PEERS = ("bpftrace", "strace")
 GPU_TIMES = ("cudatrace_gpu", "cupti_kernels", "torch_profiler", "nsys")

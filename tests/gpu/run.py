@@ -181,6 +181,14 @@ def truth_command(includes, libcupti, truth):
             "-o", truth, f"{HERE}/cupti_truth.c", libcupti, f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]
 
 
+def vectors_command(nvcc, cudart, path):
+    """Returns the command that builds vectors.cu with a `static` or a `shared` libcudart."""
+    cudart_dirs = [path for root in cuda_roots(nvcc) for path in (f"{root}/lib64", f"{root}/lib") if glob.glob(f"{path}/libcudart.so*")]
+    rpaths = [word for path in cudart_dirs[:4] for word in ("-Xlinker", "-rpath", "-Xlinker", path)]
+    return [nvcc, "-std=c++17", "-O2", "-arch=native", "-cudart", cudart, *(rpaths if cudart == "shared" else ()), "-o", path,
+            f"{HERE}/vectors.cu"]
+
+
 def build_all(report, into):
     """Builds all programs. Returns (path of the library built from cupti_truth.c, path of ioctl_truth, {cudart: command of vectors})."""
     nvcc = find_nvcc()
@@ -192,14 +200,8 @@ def build_all(report, into):
                                  f"{HERE}/ioctl_truth.c"]
     vectors = {}
     if nvcc:
-        cudart_dirs = [path for root in cuda_roots(nvcc) for path in (f"{root}/lib64", f"{root}/lib")
-                       if glob.glob(f"{path}/libcudart.so*")]
-        rpaths = [word for path in cudart_dirs[:4] for word in ("-Xlinker", "-rpath", "-Xlinker", path)]
-        for cudart in ("static", "shared"):
-            vectors[cudart] = f"{into}/vectors-{cudart}"
-            commands[f"vectors.cu, {cudart} cudart"] = [
-                nvcc, "-std=c++17", "-O2", "-arch=native", "-cudart", cudart, *(rpaths if cudart == "shared" else ()),
-                "-o", vectors[cudart], f"{HERE}/vectors.cu"]
+        vectors = {cudart: f"{into}/vectors-{cudart}" for cudart in ("static", "shared")}
+        commands |= {f"vectors.cu, {cudart} cudart": vectors_command(nvcc, cudart, path) for cudart, path in vectors.items()}
     else:
         report.warn("no nvcc: vectors.cu is left out")
     failed = build_together(commands, 240)
