@@ -41,6 +41,8 @@ with Session() as s:
     refuses(2, CUDATRACE, "sql", "--format", "xml", "SELECT 1", says="invalid value 'xml' for --format")
     refuses(2, CUDATRACE, "report", "--pid", "many", says="invalid value 'many' for --pid")
     refuses(2, CUDATRACE, "report", "nosuch", says="no section 'nosuch'")
+    refuses(2, CUDATRACE, "report", "kernels", "--frobnicate", says="unknown option --frobnicate")
+    refuses(2, CUDATRACE, "report", "--", "--db", says="no section '--db'")
     refuses(1, CUDATRACE, "sql", "--db", s.dir / "none.db", "SELECT 1", says="no trace at")
     refuses(1, CUDATRACE, "report", "--db", s.dir, says=f"cannot read '{s.dir}': it is a directory")
     refuses(1, CUDATRACE, "sql", "--db", "/dev/null", "SELECT 1", says="cannot read '/dev/null': it is not a regular file")

@@ -128,6 +128,7 @@ with Session() as s:  # checks of the machine, without a daemon
     # Test invalid usage, and processes and programs that doctor cannot read.
     refuses(s, 2, "--", text="no command after --")
     refuses(s, 2, "12", "13", text="specify only one process ID")
+    refuses(s, 2, "12", "--frobnicate", text="unknown option --frobnicate")
     refuses(s, 2, "0", text="invalid process ID")
     refuses(s, 2, "--frobnicate", text="unknown option")
     refuses(s, 1, "999999999", text="no such process: 999999999")

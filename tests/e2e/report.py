@@ -165,6 +165,9 @@ with Session() as s:
     # Test the formats. In JSON, numbers must be numbers, not strings.
     equal(list(csv.DictReader(io.StringIO(report(s, "copies", format="csv"))))[0].keys(), found["copies"][0].keys(), "columns as csv")
     check(isinstance(found["functions"][0]["total_ms"], float), "a number", found["functions"][0])
+    # Options may follow arguments.
+    equal(s.run(CUDATRACE, "report", "copies", "--format", "csv", "--db", s.db, preload=False).stdout, report(s, "copies", format="csv"), "report")
+    equal(s.run(CUDATRACE, "sql", "SELECT 7 AS number", "--db", s.db, "--format", "csv", preload=False).stdout, "number\n7\n", "sql")
     markdown = report(s, "errors", format="markdown").splitlines()
     equal(markdown[0], "## Failed calls", "a heading")
     check(markdown[-3].startswith("| function | error |") and "OUT\\_OF\\_MEMORY" in markdown[-1], markdown)

@@ -151,7 +151,7 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
 {
     struct option known[KNOWN_MAX] = { { "help", no_argument, NULL, 'h' } };
     char letters[3 + 2 * KNOWN_MAX] = "+:h"; /* + makes getopt stop at the first argument */
-    char *shorts = usage->is_mixed ? letters + 1 : letters;
+    char *shorts = usage->runs_command ? letters : letters + 1;
     size_t length = strlen(letters);
     for (int i = 0; usage->options[i].name && i + 2 < KNOWN_MAX; i++) {
         const struct ct_option *option = &usage->options[i];
@@ -162,7 +162,7 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
         if (option->letter && option->value)
             letters[length++] = ':';
     }
-    optind = usage->is_mixed ? 0 : 1; /* 0 makes getopt check `shorts` for a + again */
+    optind = 0; /* makes getopt check `shorts` for a + again */
     for (int option; (option = getopt_long(argc, argv, shorts, known, NULL)) != -1;) {
         if (option == 'h')
             return print_help(argv[0], usage);

@@ -41,13 +41,13 @@ struct ct_usage {
     const char *arguments; /* the arguments after the options; NULL: none */
     const char *about;     /* paragraphs printed before the table of options */
     const char *more;      /* paragraphs printed after the table; may be NULL */
-    bool is_mixed;         /* options may follow arguments */
+    bool runs_command;     /* the first argument begins a command, which may have options of its own */
 };
 
 enum { CT_GO_ON = -1 };
 /* Reads the options, including --help. Sets *first to the index of the first argument. Options that follow
- * arguments are moved in front of them. Returns CT_GO_ON, or the exit status after --help or an invalid
- * option. */
+ * arguments are moved in front of them, unless the arguments are a command. Returns CT_GO_ON, or the exit
+ * status after --help or an invalid option. */
 int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first);
 /* Checks that a command without arguments was given none. Returns CT_GO_ON, or the exit status after
  * reporting an unexpected argument. */

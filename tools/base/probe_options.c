@@ -226,6 +226,7 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
     const struct ct_usage usage = {
         .options = table,
         .arguments = "[[--] COMMAND [ARGUMENT…]]",
+        .runs_command = true,
         .about = "Records driver calls of running processes by eBPF. It loads nothing into a process, and\n"
                  "changes nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the\n"
                  "session; the probe waits for one.\n",

@@ -248,7 +248,6 @@ static int attach(int argc, char **argv)
                 "  cudatrace attach 4711                # until Ctrl-C\n"
                 "  cudatrace attach 4711 --for 30s --db slow.db\n"
                 "  cudatrace attach --all --stay\n",
-        .is_mixed = true,
     };
     int first;
     int status = ct_session_choice_parse(argc, argv, &usage, &attach.choice, &first);

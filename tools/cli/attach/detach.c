@@ -82,7 +82,6 @@ static int detach(int argc, char **argv)
         .about =
             "Stops recording processes that `cudatrace attach` attached to: the hook undoes all changes.\n"
             "Returns when all recorded calls are in the database.\n",
-        .is_mixed = true,
     };
     int first;
     const int status = ct_options_parse(argc, argv, &usage, &first);

@@ -60,6 +60,21 @@ static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_com
     return CT_GO_ON;
 }
 
+/* Parses the options. A command may have options of its own, but options after a process ID are doctor's.
+ * Sets *is_command to whether the arguments follow a `--`. Returns CT_GO_ON, or the exit status. */
+static int parse(int argc, char **argv, struct ct_usage usage, struct ct_session_choice *choice, int *first,
+                 bool *is_command)
+{
+    const int status = ct_session_choice_parse(argc, argv, &usage, choice, first);
+    if (status != CT_GO_ON)
+        return status;
+    *is_command = *first > 1 && strcmp(argv[*first - 1], "--") == 0;
+    if (*is_command || !argv[*first] || !ct_is_digits(argv[*first]))
+        return CT_GO_ON;
+    usage.runs_command = false;
+    return ct_session_choice_parse(argc, argv, &usage, choice, first);
+}
+
 static int doctor(int argc, char **argv)
 {
     enum { COLUMNS_MIN = 60 };
@@ -84,6 +99,7 @@ static int doctor(int argc, char **argv)
     const struct ct_usage usage = {
         .options = options,
         .arguments = "[PID | [--] COMMAND [ARGUMENT…]]",
+        .runs_command = true,
         .about =
             "Reports what prevents calls from being traced: on this machine, in a running process, or\n"
             "in a command. COMMAND is started with its input and output on /dev/null. Once a call is\n"
@@ -101,14 +117,15 @@ static int doctor(int argc, char **argv)
                 "  cudatrace doctor -- python train.py\n",
     };
     char file[PATH_MAX] = "";
-    int first, status = ct_session_choice_parse(argc, argv, &usage, &doctor.choice, &first);
+    int first;
+    bool is_command;
+    int status = parse(argc, argv, usage, &doctor.choice, &first, &is_command);
     if (status != CT_GO_ON)
         return status;
     ct_session_choose(&doctor.choice, argv[0], CT_GUESS_NEAR);
     doctor.session = doctor.choice.session;
     strcpy(doctor.shm_folder, doctor.choice.shm_dir);
     doctor.columns = ct_terminal_width() < COLUMNS_MIN ? 0 : ct_terminal_width();
-    const bool is_command = first > 1 && strcmp(argv[first - 1], "--") == 0;
     status = take_arguments(&doctor, argv + first, is_command, file);
     if (status != CT_GO_ON)
         return status;

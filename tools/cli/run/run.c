@@ -389,6 +389,7 @@ static int run(int argc, char **argv)
     const struct ct_usage usage = {
         .options = table,
         .arguments = "[--] COMMAND [ARGUMENT…]",
+        .runs_command = true,
         .about =
             "Runs COMMAND and traces it and the processes that it starts, by preloading the hook. When\n"
             "run returns, all of their calls are in the database. Each database has its own session: runs\n"
