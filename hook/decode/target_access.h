@@ -1,6 +1,6 @@
 /* Access to the traced program's memory. The hook runs in the program and reads its memory directly.
  * cudatrace-probe runs outside the program. Its decoders are compiled with CT_DECODE_REMOTE: they read memory
- * through probe/target_memory.c, where every read may fail. */
+ * through probe/writer/target_memory.c, where every read may fail. */
 #ifndef CT_TARGET_ACCESS_H
 #define CT_TARGET_ACCESS_H
 

@@ -3,7 +3,7 @@
 #define CT_IOCTL_LAYOUT_H
 
 #include <stdbool.h>
-#ifndef __bpf__ /* BPF programs define the types (probe/calls.h) */
+#ifndef __bpf__ /* BPF programs define the types (probe/bpf/calls.h) */
 #include <stdint.h>
 #endif
 

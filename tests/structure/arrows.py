@@ -32,7 +32,7 @@ FLOORS = {
     "collector": (["proto", "schema"], ["collector/base", "collector/call", "collector/process", "collector/store", "collector/ledger",
                                         "collector/source", "collector/source/shm", "collector/source/replay",
                                         "collector/source/gpu", "collector/loop"]),
-    "probe": (["proto", "hook", "tools"], ["probe"]),
+    "probe": (["proto", "hook", "tools"], ["probe/bpf", "probe/writer", "probe/programs", "probe/hooks", "probe"]),
     "tools": (["proto", "schema"], ["tools/base", "tools/inline", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
                                     "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
