@@ -28,9 +28,18 @@ INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT
 INSERT INTO object_name
 SELECT * FROM past.object_name WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
--- Copies the newest correlations. They are needed for work that arrives seconds after its call, when the new file is
--- already in use.
+-- Copies the newest correlations whose work may still arrive, because work arrives up to seconds after its call. The work
+-- of a stream is returned in order. Therefore, nothing more arrives for a call in a stream that has returned work of a later
+-- call.
 INSERT INTO correlation
+WITH done AS MATERIALIZED (
+    SELECT gpu_task.process_id, run.correlation
+      FROM (SELECT gpu_task_id, correlation FROM past.gpu_run ORDER BY run_id DESC LIMIT 1000000) AS run
+     CROSS JOIN past.gpu_task ON gpu_task.gpu_task_id = run.gpu_task_id
+     CROSS JOIN past.gpu_returned AS newest ON newest.process_id = gpu_task.process_id
+                                           AND newest.context = gpu_task.context AND newest.stream = gpu_task.stream
+     WHERE run.correlation < newest.correlation
+)
 SELECT recent.*
   FROM process
  CROSS JOIN past.correlation AS recent ON recent.process_id = process.process_id
@@ -38,7 +47,8 @@ SELECT recent.*
                                 FROM past.correlation
                                WHERE process_id = process.process_id
                                ORDER BY correlation DESC
-                               LIMIT 100000);
+                               LIMIT 100000)
+   AND (recent.process_id, recent.correlation) NOT IN (SELECT process_id, correlation FROM done);
 INSERT INTO gpu_returned SELECT * FROM past.gpu_returned WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO thread
 SELECT * FROM past.thread

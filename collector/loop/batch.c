@@ -41,6 +41,16 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
+/* Returns the size in bytes at which the trace continues in its next file, or 0 if unbounded. A file that
+ * begins with much data about running processes may grow to twice that size, so that it has room for calls.
+ */
+static uint64_t file_max(const struct ct_collection *collection)
+{
+    const uint64_t share = ct_bounds_share(&collection->bounds);
+    const uint64_t wanted = 2 * collection->begun_bytes, most = collection->bounds.max_bytes / 2;
+    return wanted <= share ? share : wanted < most ? wanted : most;
+}
+
 /* Returns the maximum number of rows in a batch, chosen so that a batch fills at most a third of a file. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
@@ -154,8 +164,9 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* Reserve one share for the current file, and another for that file's log and one batch. */
-    ct_store_prune(collection->ledger.store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
+    /* Reserve room for the current file, and a share for that file's log and one batch. */
+    ct_store_prune(collection->ledger.store,
+                   bounds->max_bytes - file_max(collection) - ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 
@@ -173,7 +184,7 @@ static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
         return NULL;
     if (log_bytes >= log_max && ct_store_log_is_held(collection->ledger.store))
         return "a reader holds the write-ahead log of the previous file";
-    return share && ct_store_bytes(collection->ledger.store) >= share
+    return share && ct_store_bytes(collection->ledger.store) >= file_max(collection)
                ? "the previous file has reached its share of --max-db"
                : NULL;
 }
@@ -191,6 +202,7 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
     }
     ct_log(CT_LOG_file_begun, "the trace continues in %s: %s", ct_store_path(collection->ledger.store),
            report->go_on);
+    collection->begun_bytes = ct_store_bytes(collection->ledger.store);
     revert(collection);
     prune(collection, now_ns);
 }
@@ -264,8 +276,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
  * file only after both batches. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
-    const uint64_t share = ct_bounds_share(&collection->bounds);
-    return share == 0 || ct_store_bytes(collection->ledger.store) + 2 * batch->rows_max * ROW_BYTES < share;
+    const uint64_t most = file_max(collection);
+    return most == 0 || ct_store_bytes(collection->ledger.store) + 2 * batch->rows_max * ROW_BYTES < most;
 }
 
 /* Returns whether the next batch, which is likely to be large as well, may be made while this one is

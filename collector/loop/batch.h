@@ -14,7 +14,8 @@ struct ct_bounds {
 
 enum { CT_FILL_WANTED = 250 }; /* batches are timed so that the fullest ring is this full, in thousandths */
 
-/* Returns the maximum size of one file of the trace in bytes, or 0 if unbounded. */
+/* Returns the size of one file of the trace in bytes, or 0 if unbounded. A file that begins with more than
+ * half of this may become larger. */
 uint64_t ct_bounds_share(const struct ct_bounds *bounds);
 
 /* The sources of calls and their destination. The owner sets `ledger`, with an open store, `sources`,
@@ -24,9 +25,10 @@ struct ct_collection {
     struct ct_source *sources;
     struct ct_bounds bounds;
     struct ct_checkpointer *checkpointer; /* NULL: checkpoints happen in commits */
-    uint64_t pruned_ns, go_on_after_ns;   /* time of the last pruning; earliest time for the next file */
-    bool next_file;                       /* the next file was requested but not yet attempted */
-    bool is_committing;                   /* a batch is being committed; `committing` is its report */
+    uint64_t begun_bytes;               /* size of the current file when the trace continued in it, else 0 */
+    uint64_t pruned_ns, go_on_after_ns; /* time of the last pruning; earliest time for the next file */
+    bool next_file;                     /* the next file was requested but not yet attempted */
+    bool is_committing;                 /* a batch is being committed; `committing` is its report */
     struct ct_report committing;
     struct ct_report *report; /* the caller's report while a batch is made */
     uint64_t rows_unexpired;  /* rows stored since old rows were last removed */

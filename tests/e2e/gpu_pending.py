@@ -3,13 +3,14 @@ not returned when its process ended. Kernels on the first stream take an hour, a
 import contextlib
 import json
 import shutil
+import signal
 import sqlite3
 
 from cudatrace_test import CUDATRACE, SIMCUDA, WORKLOADS, Session, can, check, equal, wait_for
 from exact_trace import BASE_US, add_work, import_calls
 from gpu_programs import SIMCUPTI, Program, request
 from screen_test import Screen
-from series_test import sql
+from series_test import file, files, sql
 
 HOUR_NS = 3600 * 10 ** 9
 
@@ -150,6 +151,43 @@ def two_files():
         equal(s.rows(query), [(20, 32, 1), (30, 16, 1)], "pending calls at the end of the first file")
 
 
+def next_file():
+    """Checks that a new file of the trace begins with the correlations of pending calls, and with few others."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=HOUR_NS)
+        request(s, [program], "on")
+        program.do("set 500")
+        program.do("launch 4")
+        program.do("set 1")
+        s.flush_until("the sets", lambda: s.value("SELECT count(*) FROM gpu_work WHERE kind = 'set'") >= 501)
+        before = pending(s)
+        equal(len(before), 4, "pending calls")
+        s.daemon.send_signal(signal.SIGHUP)
+        wait_for("the next file", lambda: files(s) == [1, 2])
+        program.do("launch 1")
+        s.flush_until("the next call", lambda: s.value("SELECT count(*) FROM launches", db=file(s, 2)))
+        # Copied: the four pending launches, and the last call with returned work. New: one launch.
+        equal(s.value("SELECT count(*) FROM correlation", db=file(s, 2)), 6, "correlations in the next file")
+        equal(len(sql(s, "SELECT pid, name, kernel, place FROM gpu_pending JOIN processes USING (process_id)")), 5, "pending calls of both files")
+
+
+def small_files():
+    """Checks that calls stay in a trace with a small limit while so much work is pending that each file begins with more than its share."""
+    with Session() as s:
+        s.start_daemon("--max-db", "16M")
+        program = Program(s, rounds=0, SIMCUDA_LAUNCH_NS=HOUR_NS)
+        request(s, [program], "on")
+        for _ in range(10):
+            program.do("launch 11000")
+            s.flush()
+        for _ in range(40):
+            program.do("launch 10")
+            s.flush()
+        made, kept = sql(s, "SELECT (SELECT sum(calls) FROM totals), (SELECT count(*) FROM calls)")[0]
+        check(kept > made / 2, kept, "of", made, "calls are in files", files(s))
+
+
 def begun():
     """Checks when work became pending: when its call began, or when the last returned work of its stream ended. If no daemon writes the
     trace, `top` takes the trace's last time for the current time."""
@@ -210,6 +248,6 @@ def shown_by_top():
         idle.end()
 
 
-for case in (hung_and_killed, nothing_returned, captured, selected, without_work, default_streams, two_files, begun, shown_by_top):
+for case in (hung_and_killed, nothing_returned, captured, selected, without_work, default_streams, two_files, next_file, small_files, begun, shown_by_top):
     print(case.__name__, flush=True)
     case()
