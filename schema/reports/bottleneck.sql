@@ -16,7 +16,8 @@ WITH RECURSIVE asked AS MATERIALIZED (
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
            (SELECT max(until_ns)
               FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
-                     UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')) AS now_ns
+                     UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns'
+                     UNION ALL SELECT :now_ns)) AS now_ns
 ),
 run AS MATERIALIZED ( -- each process, or its part within the window
     SELECT process_id, max(started_ns, asked.from_ns) AS from_ns,
@@ -52,6 +53,12 @@ launching AS MATERIALIZED ( -- earlier: other launches that expired or were befo
      WHERE layer = 'driver' AND category = 'launch'
      GROUP BY process_id
 ),
+inside AS MATERIALIZED ( -- the outermost driver calls that have not returned
+    SELECT process_id, start_ns, name, category, min(depth)
+      FROM open_calls
+      JOIN (SELECT DISTINCT name, category FROM functions WHERE layer = 'driver') USING (name)
+     GROUP BY process_id, tid
+),
 worked AS ( -- for a process without a launch: copies and sets
     SELECT process_id, min(from_ns) AS from_ns, max(to_ns) AS to_ns, sum(launches) AS launches
       FROM launched
@@ -63,6 +70,11 @@ worked AS ( -- for a process without a launch: copies and sets
      WHERE process_id NOT IN (SELECT process_id FROM launching)
        AND (SELECT count(*) FROM run WHERE process_id NOT IN (SELECT process_id FROM launching)) > 0
      GROUP BY process_id
+     UNION ALL -- launches before the window, and a call that has not returned since
+    SELECT process_id, run.from_ns, run.to_ns, 0
+      FROM run
+      JOIN launching USING (process_id)
+     WHERE earlier > 0 AND process_id NOT IN (SELECT process_id FROM launched) AND process_id IN (SELECT process_id FROM inside WHERE start_ns <= run.to_ns)
 ),
 part AS MATERIALIZED ( -- the part of each run from the first launch to the last, if it has one
     SELECT process_id, run.from_ns AS run_from_ns, run.to_ns AS run_to_ns, launches,
@@ -136,9 +148,8 @@ placed AS ( -- time in the driver by category: before the first launch, from the
              WHERE layer = 'driver'
                AND iif(side = 'window', long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns, thin > 1)
              UNION ALL -- calls that have not returned
-            SELECT process_id, 'sync', start_ns, 9223372036854775807, 1, 1, 'window'
-              FROM open_calls
-             WHERE name IN (SELECT name FROM functions WHERE layer = 'driver' AND category IN ('sync', 'launch')))
+            SELECT process_id, iif(category = 'launch' OR name LIKE 'cuMemcpyDtoH%', 'sync', category), start_ns, 9223372036854775807, 1, 1, 'window'
+              FROM inside)
       JOIN part USING (process_id)
      WHERE start_ns <= run_to_ns AND end_ns >= run_from_ns
        AND CASE side WHEN 'before' THEN end_ns < part.from_ns WHEN 'behind' THEN end_ns >= part.from_ns AND start_ns >= part.to_ns

@@ -25,7 +25,8 @@ open_in AS (
 known AS ( -- the last known time, for running processes
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
-             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
+             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns'
+             UNION ALL SELECT :now_ns)
 )
 SELECT pid,
        state,

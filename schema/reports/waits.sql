@@ -4,7 +4,8 @@
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
-             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
+             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns'
+             UNION ALL SELECT :now_ns)
 ),
 chosen AS (
     SELECT process_id, name, calls, total_ns, max_ns

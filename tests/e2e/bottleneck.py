@@ -6,7 +6,7 @@ shares."""
 import json
 import re
 
-from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, check, equal
+from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, check, equal, wait_for
 
 QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
 SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
@@ -75,6 +75,12 @@ with Session() as s:
     }
     with HungCall(s, "--launches", 100, "--hang", 1, program=WORKLOADS / "bottlenecks", env=SLOW) as hung:
         s.flush()
+        # While a daemon writes the trace, the wait lasts until now, even if no process makes a call. A window may contain only this wait.
+        wait_for("the wait", lambda: Answer(s, "--pid", hung.pid).wait > 50)
+        from_s = (s.value("SELECT start_ns FROM open_calls") - s.value("SELECT min(started_ns) FROM processes")) / 1e9
+        live = Answer(s, "--pid", hung.pid, "--from", from_s + 0.001)
+        check(live.wait > 99, "a window in which no call returned", live.text)
+        check("W" in s.run(CUDATRACE, "timeline", "--db", s.db, "--from", from_s + 0.001, preload=False).stdout, "the timeline of this window")
         # Another program's calls show the daemon that time has passed, so that the killed process's wait has a known length.
         trace_of(s, "--launches", 100, "--pause-us", 1000)
         hung.kill()
@@ -141,7 +147,7 @@ with Session() as s:
     # If there are too many calls other than launches, the report reads only a sample of them. The test lowers the limit.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text().partition("\n-- name: note\n")[0]
     check("/ 5e5" in sql, "what is many")
-    sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")
+    sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL").replace(":now_ns", "NULL")
 
     def sample(many):
         columns = ("bound_by", "kind", "paragraph", "part", "seconds", "%_of_run")

@@ -85,7 +85,7 @@ with Session() as s:
     for options, status, says in ((("--around", "1"), 1, "expected the call_id"), (("--around", "x"), 2, "expected the call_id"),
                                   (("--around", longest, "--from", "1"), 2, "--around cannot be combined"), (("--from", "1h"), 1, "no calls in this window: the trace lasts"),
                                   (("--from", "1h", "--to", "2h"), 1, "no calls in this window"), (("--width", "10"), 2, "expected 40 to"),
-                                  (("--color", "red"), 2, "invalid value 'red' for --color"), (("--pid", "1"), 1, "no calls in this window"), (("x",), 2, "unknown argument")):
+                                  (("--color", "red"), 2, "invalid value 'red' for --color"), (("--pid", "1"), 1, "the trace has no process 1"), (("x",), 2, "unknown argument")):
         done = timeline(s, *options, status=status)
         check(says in done.stderr, options, done.stderr)
         equal(done.stdout, "", options)

@@ -449,7 +449,10 @@ static int run(struct timeline *timeline, const struct ct_session_choice *choice
     if (!timeline->connection)
         return EXIT_FAILURE;
     int status = EXIT_SUCCESS;
-    if (!ct_trace_extent(timeline->connection, &timeline->extent)) {
+    if (!ct_scope_has_process(&timeline->scope, "timeline", timeline->connection)) {
+        status = EXIT_FAILURE;
+    } else if (!ct_trace_extent(timeline->connection, ct_session_now(choice, series.path[0]),
+                                &timeline->extent)) {
         ct_fail(0, "timeline: the trace has no calls yet");
     } else if ((status = take_window(timeline)) == CT_GO_ON) {
         choose_width(timeline);

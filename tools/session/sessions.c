@@ -181,6 +181,15 @@ int ct_session_connect_writer(const struct ct_session_choice *choice, const char
     return -1;
 }
 
+int64_t ct_session_now(const struct ct_session_choice *choice, const char *path)
+{
+    const int daemon = ct_session_connect_writer(choice, path);
+    if (daemon < 0)
+        return 0;
+    close(daemon);
+    return (int64_t)ct_monotonic_ns();
+}
+
 void ct_sessions_say(const struct ct_session_choice *choice)
 {
     const struct list list = list_served(choice->shm_dir);

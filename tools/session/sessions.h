@@ -37,6 +37,9 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
 /* Returns a connection to the daemon that writes the trace whose newest file is at `path`, or -1 if no daemon
  * does. The system daemon reveals its trace only to root, so other users must have named its session. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path);
+/* Returns the CLOCK_MONOTONIC time in ns if a daemon writes the trace whose newest file is at `path`, or 0 if
+ * no daemon does. */
+int64_t ct_session_now(const struct ct_session_choice *choice, const char *path);
 
 /* Opens the selected trace read-only, as ct_trace_open() does. This is the file given with --db, the trace
  * written for the session given with --session, or ./trace.db. */

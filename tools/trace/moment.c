@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
+bool ct_trace_extent(sqlite3 *connection, int64_t now_ns, struct ct_extent *extent)
 {
     extent->begin_ns = ct_ask_number(connection, "SELECT min(started_ns) FROM processes", 0, -1);
     /* Do not use max(), which would read the whole trace if it has several files. */
@@ -17,6 +17,9 @@ bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
         ct_ask_number(connection, "SELECT call_id FROM calls ORDER BY call_id DESC LIMIT 1", 0, -1);
     extent->end_ns = ct_ask_number(connection, "SELECT max(?1, (SELECT max(ended_ns) FROM processes))",
                                    extent->end_ns, extent->end_ns);
+    if (now_ns > extent->end_ns &&
+        ct_ask_number(connection, "SELECT 1 FROM processes WHERE ended_ns IS NULL LIMIT 1", 0, 0))
+        extent->end_ns = now_ns;
     extent->realtime_offset_ns =
         ct_ask_number(connection, "SELECT value FROM meta WHERE key = 'realtime_offset_ns'", 0, 0);
     return extent->begin_ns >= 0 && extent->end_ns >= extent->begin_ns;

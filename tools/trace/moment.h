@@ -11,8 +11,10 @@ struct ct_extent {
     int64_t realtime_offset_ns; /* the offset that converts these times to nanoseconds since 1970 */
 };
 
-/* Finds the trace's extent. Returns false if the trace has no processes. */
-bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent);
+/* Finds the trace's extent. If a process is running, a trace that a daemon writes extends to now_ns, which is
+ * the CLOCK_MONOTONIC time, or 0 if no daemon writes the trace. Returns false if the trace has no processes.
+ */
+bool ct_trace_extent(sqlite3 *connection, int64_t now_ns, struct ct_extent *extent);
 /* For option tables. Parses a duration such as "1.5ms" or "2s" into an int64_t of nanoseconds. Without a
  * unit, the number is in seconds. */
 struct ct_option;

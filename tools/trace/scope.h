@@ -13,7 +13,8 @@ struct ct_scope {
     struct ct_selecting only; /* layers and functions */
     const char *from, *to;    /* as given; NULL: not given */
     int64_t from_ns,
-        to_ns; /* bounds on return times, set by ct_scope_settle(); 0 and INT64_MAX if not given */
+        to_ns;      /* bounds on return times, set by ct_scope_settle(); 0 and INT64_MAX if not given */
+    int64_t now_ns; /* CLOCK_MONOTONIC, if a daemon writes the trace; otherwise 0 */
 };
 /* Returns a scope that covers the whole trace. */
 struct ct_scope ct_scope_all(void);

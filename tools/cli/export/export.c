@@ -143,7 +143,8 @@ static int run_export(struct export_options *options)
     struct ct_export to = { .connection = ct_meant_trace_open(&options->choice, &series) };
     if (!to.connection)
         return EXIT_FAILURE;
-    if (!ct_trace_extent(to.connection, &to.extent))
+    options->scope.now_ns = ct_session_now(&options->choice, series.path[0]);
+    if (!ct_trace_extent(to.connection, options->scope.now_ns, &to.extent))
         ct_fail(0, "%s: the trace has no calls yet", options->command);
     int status = ct_scope_settle(&options->scope, options->command, &to.extent);
     if (status == CT_GO_ON && !ct_scope_has_process(&options->scope, options->command, to.connection))

@@ -40,6 +40,26 @@ static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
         ct_bind_number(statement, ":from_ns", scope->from_ns);
     if (scope->to_ns < INT64_MAX)
         ct_bind_number(statement, ":to_ns", scope->to_ns);
+    if (scope->now_ns > 0)
+        ct_bind_number(statement, ":now_ns", scope->now_ns);
+}
+
+/* Returns whether a call returned in the window, or a long call or work of a GPU was in progress. */
+static bool has_activity(sqlite3 *connection, const struct ct_scope *scope)
+{
+    static const char *const begins[] = {
+        "SELECT call_id FROM calls WHERE call_id >= ?1 ORDER BY call_id LIMIT 1",
+        "SELECT min(start_ns) FROM open_calls JOIN processes USING (process_id) WHERE ifnull(ended_ns, ?1) "
+        ">= ?1",
+        "SELECT min(start_ns) FROM long_calls WHERE call_id >= ?1",
+        "SELECT min(gpu_start_ns) FROM gpu_work WHERE gpu_end_ns >= ?1",
+    };
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        const int64_t begin_ns = ct_ask_number(connection, begins[i], scope->from_ns, -1);
+        if (begin_ns >= 0 && begin_ns <= scope->to_ns)
+            return true;
+    }
+    return false;
 }
 
 /* Checks that the trace contains the requested process and time window. Returns CT_GO_ON, or the exit status
@@ -50,7 +70,7 @@ static int look(sqlite3 *connection, struct report *report)
     struct ct_scope *scope = &report->scope;
     if (!ct_scope_has_process(scope, "report", connection))
         return EXIT_FAILURE;
-    if (!ct_trace_extent(connection, &extent) ||
+    if (!ct_trace_extent(connection, scope->now_ns, &extent) ||
         !ct_ask_number(connection, "SELECT 1 FROM totals LIMIT 1", 0, 0)) {
         ct_fail(0, "report: the trace has no calls yet");
         return CT_GO_ON;
@@ -60,10 +80,7 @@ static int look(sqlite3 *connection, struct report *report)
         return status;
     if (!scope->from && !scope->to)
         return CT_GO_ON;
-    const int64_t first_ns =
-        ct_ask_number(connection, "SELECT call_id FROM calls WHERE call_id >= ?1 ORDER BY call_id LIMIT 1",
-                      scope->from_ns, INT64_MAX);
-    if (first_ns == INT64_MAX || first_ns > scope->to_ns)
+    if (!has_activity(connection, scope))
         return ct_scope_say_empty(EXIT_FAILURE, "report", &extent);
     return CT_GO_ON;
 }
@@ -216,7 +233,7 @@ static int run(int argc, char **argv, struct report *report, char *about)
         .more =
             "Each section is an SQL file in schema/reports of the source tree. To run one alone, use\n"
             "`sqlite3 FILE < SECTION.sql` or `cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns\n"
-            "may be NULL, which selects all calls.\n",
+            "may be NULL, which selects all calls. :now_ns is NULL unless a daemon writes the trace.\n",
     };
     int first, status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
@@ -226,6 +243,7 @@ static int run(int argc, char **argv, struct report *report, char *about)
     sqlite3 *connection = ct_meant_trace_open(&choice, &report->series);
     if (!connection)
         return EXIT_FAILURE;
+    report->scope.now_ns = ct_session_now(&choice, report->series.path[0]);
     status = look(connection, report);
     sqlite3_close(connection);
     if (status != CT_GO_ON)

@@ -77,7 +77,7 @@ static int settle_start(struct tail_options *options, sqlite3 *connection)
     if (!follow->scope.from)
         return CT_GO_ON;
     follow->start = CT_FOLLOW_FROM;
-    ct_trace_extent(connection, &extent);
+    ct_trace_extent(connection, 0, &extent);
     return ct_moment_take("tail", "from", follow->scope.from, &extent, &follow->scope.from_ns) ? CT_GO_ON
                                                                                                : EXIT_USAGE;
 }
