@@ -429,10 +429,18 @@ unrecorded AS (
      WHERE begun_ns IS NOT NULL AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
      GROUP BY device
 ),
-spanned AS (
-    SELECT by_device.*, ifnull(:from_ns, min(from_ns) OVER ()) AS first_ns, ifnull(:to_ns, max(to_ns) OVER ()) AS last_ns,
+run AS MATERIALIZED ( -- until now, if a process runs and a daemon writes the trace
+    SELECT max(min(started_ns), ifnull(:from_ns, 0)) AS begin_ns,
+           min(max(ifnull(ended_ns, :now_ns)), ifnull(:to_ns, 9223372036854775807)) AS end_ns
+      FROM processes
+     WHERE (:pid IS NULL OR pid = :pid)
+),
+spanned AS ( -- a window begins and ends with the processes, but contains all work
+    SELECT by_device.*, iif(:from_ns IS NULL, min(from_ns) OVER (), min(begin_ns, min(from_ns) OVER ())) AS first_ns,
+           iif(:to_ns IS NULL, max(to_ns) OVER (), max(ifnull(end_ns, 0), max(to_ns) OVER ())) AS last_ns,
            ifnull(unrecorded.ns, 0) AS unrecorded_ns
       FROM by_device
+     CROSS JOIN run
       LEFT JOIN unrecorded USING (device)
      ORDER BY device
 ),
@@ -443,20 +451,17 @@ busy AS MATERIALIZED (
       FROM spanned
     HAVING count(*) > 0
 ),
-run AS MATERIALIZED (
-    SELECT max(min(started_ns), ifnull(:from_ns, 0)) AS begin_ns, min(max(ended_ns), ifnull(:to_ns, 9223372036854775807)) AS end_ns
-      FROM processes
-     WHERE (:pid IS NULL OR pid = :pid)
-),
 idle AS MATERIALIZED (
     SELECT total(idle_ns) FILTER (WHERE host_state = 'sync')                AS wait_ns,
            total(idle_ns) FILTER (WHERE host_state IN ('launch', 'graph'))  AS launch_ns,
            total(idle_ns) FILTER (WHERE host_state = 'queued')              AS queued_ns,
            total(idle_ns) FILTER (WHERE host_state = 'outside')             AS outside_ns,
            total(idle_ns) FILTER (WHERE host_state NOT IN ('unknown', 'unrecorded')) AS known_ns
-      FROM gpu_idle_calls
-     WHERE from_ns >= ifnull(:from_ns, 0) AND to_ns <= ifnull(:to_ns, 9223372036854775807)
-       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+      FROM (SELECT host_state, -- a gap that crosses the window's edge counts in proportion
+                   idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, to_ns)) - max(from_ns, ifnull(:from_ns, from_ns))) / (to_ns - from_ns)) AS idle_ns
+              FROM gpu_idle_calls
+             WHERE to_ns > ifnull(:from_ns, 0) AND from_ns < ifnull(:to_ns, 9223372036854775807)
+               AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid)))
 ),
 named(place, kind, part, bound_by, claim, mostly, hint) AS (
     VALUES (1, 'start_other', 'before the first work', '', '', '', ''),
@@ -513,9 +518,10 @@ verdict AS (
                     THEN printf('The %s is too short to name a bottleneck: the last work ends %.3f ms after the first begins.',
                                 iif(:from_ns IS NULL AND :to_ns IS NULL, 'run', 'window'), span_ns / 1e6)
                     WHEN is_verdict
-                    THEN printf('%s: the %s %s %.1f %% of the %.3f s from the first work to the last%s%s. %s', claim,
+                    THEN printf('%s: the %s %s %.1f %% of the %.3f s %s%s%s. %s', claim,
                                 iif(devices = 1, 'GPU is', printf('%d GPUs are', devices)), iif(is_busy, 'busy', 'idle'),
                                 100.0 * iif(is_busy, busy_ns, recorded_ns - busy_ns) / recorded_ns, recorded_ns / devices / 1e9,
+                                iif(:from_ns IS NULL AND :to_ns IS NULL, 'from the first work to the last', 'of the window'),
                                 iif(unrecorded_ns > 0, ', without the time between recordings', ''), mostly, hint)
                          || iif(devices > 1, printf(' Busy by device: %s.', shares), '') END) OVER () AS paragraph
       FROM ranked

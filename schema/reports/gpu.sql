@@ -51,8 +51,13 @@ unrecorded AS (
      WHERE begun_ns IS NOT NULL AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
      GROUP BY device
 ),
-window AS (
-    SELECT ifnull(:to_ns, max(end_ns)) - ifnull(:from_ns, min(start_ns)) AS ns FROM work
+run AS (
+    SELECT min(started_ns) AS begin_ns, max(ifnull(ended_ns, :now_ns)) AS end_ns FROM processes WHERE (:pid IS NULL OR pid = :pid)
+),
+window AS ( -- begins and ends with the processes, but contains all work
+    SELECT iif(:to_ns IS NULL, max(end_ns), max(max(end_ns), min(:to_ns, ifnull((SELECT end_ns FROM run), 0))))
+           - iif(:from_ns IS NULL, min(start_ns), min(min(start_ns), max(:from_ns, (SELECT begin_ns FROM run)))) AS ns
+      FROM work
 )
 SELECT device,
        round(100.0 * busy_ns / nullif((SELECT ns FROM window) - ifnull(unrecorded.ns, 0), 0), 1) AS "busy_%",

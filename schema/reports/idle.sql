@@ -1,7 +1,8 @@
 -- Why GPUs were idle
 -- Sums up the time in which each device did no work, by the state of the thread that launched the next work. The
 -- thread was in a driver call, was outside of the driver, or had launched the work already. The last columns show the
--- longest such gap: its beginning, and the work before and after it. Needs records of the GPU's work.
+-- longest such gap: its beginning, and the work before and after it. If a gap begins before the window or ends after it,
+-- its times count in proportion. Needs records of the GPU's work.
 SELECT device,
        CASE host_state WHEN 'outside' THEN '(outside of the driver)'
                   WHEN 'queued'  THEN '(the next work was queued)'
@@ -15,9 +16,11 @@ SELECT device,
        round((from_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 6)   AS at_s,
        ended,
        begun
-  FROM gpu_idle_calls
- WHERE from_ns >= ifnull(:from_ns, 0) AND to_ns <= ifnull(:to_ns, 9223372036854775807)
-   AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+  FROM (SELECT device, host_state, host_call, from_ns, to_ns, ended, begun,
+               idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, to_ns)) - max(from_ns, ifnull(:from_ns, from_ns))) / (to_ns - from_ns)) AS idle_ns
+          FROM gpu_idle_calls
+         WHERE to_ns > ifnull(:from_ns, 0) AND from_ns < ifnull(:to_ns, 9223372036854775807)
+           AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid)))
  GROUP BY device, host_state, host_call
  ORDER BY sum(idle_ns) DESC, device, during
  LIMIT 30;

@@ -74,7 +74,19 @@ with Session() as s:
     # The verdict on a window is derived from the GPU work in the window.
     row = bottleneck(s, s.dir / "0.db", "--from", "0.1505", "--to", "0.1601")[0]
     equal((row["bound_by"], row["paragraph"][:97]),
-          ("gpu", "The work of the GPU is the bottleneck: the GPU is busy 88.5 % of the 0.010 s from the first work "), "a window")
+          ("gpu", "The work of the GPU is the bottleneck: the GPU is busy 88.5 % of the 0.010 s of the window. Faste"), "a window")
+    # Time after the processes have ended is not idle time. A gap that crosses the window's edge counts in proportion.
+    rows = bottleneck(s, s.dir / "0.db", "--from", "0.1501", "--to", "9")
+    equal((rows[0]["bound_by"], {row["kind"]: row["seconds"] for row in rows}),
+          ("gpu", {"kernel": 0.0445, "outside": 0.004, "launch": 0.0004}), "a window that ends after the trace")
+    rows = bottleneck(s, s.dir / "2.db", "--from", "0.1505", "--to", "0.1558")
+    equal((rows[0]["bound_by"], {row["kind"]: row["seconds"] for row in rows}),
+          ("host", {"outside": 0.0046, "kernel": 0.0006, "launch": 0.0001}), "a window that ends within a gap")
+    sections = json.loads(s.run(CUDATRACE, "report", "--db", s.dir / "2.db", "--format", "json", "--from", "0.1505", "--to", "0.1558", "gpu", "shares",
+                                "idle", preload=False).stdout)
+    equal(([row["busy_ms"] for row in sections["gpu"]], [row["busy_ms"] for row in sections["shares"]],
+           {row["during"]: row["idle_ms"] for row in sections["idle"]}),
+          ([0.6], [0.6], {"(outside of the driver)": 4.648, "cuLaunchKernel": 0.052}), "busy and idle time in this window")
     text = bottleneck(s, s.dir / "0.db", format="text")
     check("busy 90.0 %" in text and text.count("The work of the GPU") == 1 and "start_other" not in text, text)
 
