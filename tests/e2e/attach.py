@@ -526,13 +526,34 @@ def daemon_gone(s):
     s.stop_daemon()
 
 
+def detached_without_daemon(s):
+    """Checks that detach reports if the daemon was killed. The next daemon of the session stores the calls."""
+    p = Program(s, "steps")
+    s.start_daemon()
+    a = Attach(s, p.pid, "--stay")
+    a.await_armed(p.pid)
+    p.step(1)
+    equal(a.child.wait(), 0, "the status of attach --stay")
+    s.flush()
+    s.daemon.kill()
+    s.daemon.wait()
+    s.daemon = None
+    p.step(20)
+    check("was killed; calls that it has not stored stay in shared memory" in detach(s, p.pid, status=1), "detach does not name the reason")
+    s.start_daemon()
+    s.flush()
+    equal(recorded(s, p.pid), 21, "calls until the detach")
+    p.end()
+    s.stop_daemon()
+
+
 # (mode of the program, number of threads, number of attaches)
 ROUNDS = by_tier(1, 3)
 LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
 TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
-                                           daemon_gone, cut_short, left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
+                                           daemon_gone, detached_without_daemon, cut_short, left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
           for mode, threads, rounds in LOADS}
 

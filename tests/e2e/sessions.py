@@ -3,6 +3,8 @@ session by its database, no matter how its daemon was started. If a command does
 import contextlib
 import os
 import pathlib
+import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -86,6 +88,19 @@ with place() as here:
                 seen[pid, name] = calls
             one.execute("DETACH trace")
         equal(seen, here.s.truth(), "calls in all databases")
+
+# If a run's daemon is killed, `flush` prints a command that starts a daemon for the same session. This daemon stores all calls.
+with place() as here:
+    with here.hung("--db", "k.db") as hung:
+        here.tool("flush", "--db", "k.db")
+        os.kill(int(re.search(r"^daemon (\d+)", here.tool("status", "--db", "k.db")[0], re.M)[1]), signal.SIGKILL)
+        err = wait_for("the advice", lambda: "was killed" in (said := here.tool("flush", "--db", "k.db", status=1)[1]) and said)
+        equal(err.split("`")[1], f"cudatraced --session {here.sessions()[0]} --db k.db", "the advice")
+        here.popen(DAEMON, *err.split("`")[1].split()[1:])
+        wait_for("the next daemon", lambda: here.popen(CUDATRACE, "flush", "--db", "k.db").wait(DEADLINE_S) == 0)
+        hung.release()
+    here.tool("stop", "--db", "k.db")
+    equal(here.processes("k.db"), 1, "processes")
 
 # Start runs that write to the same database, but name it by different paths. There must be only one session.
 with place() as here:

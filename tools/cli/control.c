@@ -2,6 +2,7 @@
 #include "client.h"
 #include "duration.h"
 #include "selecting.h"
+#include "session_files.h"
 #include "sessions.h"
 #include "subcommand.h"
 
@@ -45,15 +46,33 @@ static bool same_database(const struct ct_session_choice *choice, int fd)
     return false;
 }
 
+/* Returns whether the daemon of the session that `cudatrace run` derives from the database was killed. */
+static bool was_killed(struct ct_session_choice *choice)
+{
+    char path[CT_NAME_BYTES];
+    static struct ct_control control;
+    ct_session_derive(choice, choice->database);
+    ct_session_control_path(path, choice->shm_dir, ct_session_uid(), choice->session);
+    return ct_control_read(path, ct_session_uid(), &control) == CT_SERVED_LEFT;
+}
+
 static void say_unserved(const struct ct_session_choice *choice, bool chosen)
 {
-    static const char how[] = "start one with `cudatraced --db FILE`";
+    struct ct_session_choice derived = *choice;
     if (chosen && choice->session_named)
-        ct_fail(0, "no cudatraced serves session '%s': %s", choice->session, how);
+        ct_fail(0, "no cudatraced serves session '%s': start one with `cudatraced --session %s --db FILE`",
+                choice->session, choice->session);
+    else if (choice->database && was_killed(&derived))
+        ct_fail(0,
+                "the cudatraced that wrote '%s' was killed: start one with `cudatraced --session %s --db %s`",
+                choice->database, derived.session, choice->database);
     else if (choice->database)
-        ct_fail(0, "no cudatraced writes '%s': %s", choice->database, how);
+        ct_fail(0, "no cudatraced writes '%s': start one with `cudatraced --db FILE`", choice->database);
     else
-        ct_fail(0, "no cudatraced serves session '%s' or writes ./trace.db: %s", choice->session, how);
+        ct_fail(
+            0,
+            "no cudatraced serves session '%s' or writes ./trace.db: start one with `cudatraced --db FILE`",
+            choice->session);
     if (!chosen || !choice->session_named)
         ct_sessions_say(choice);
 }

@@ -501,7 +501,11 @@ bool ct_attach_flush(const char *command, int daemon)
     char answer[CT_ANSWER_BYTES];
     const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, 0);
     if (flushed == CT_ANSWER_NONE)
-        ct_fail(0, "%s: the daemon %s; the last calls may be missing", command, ct_client_why(daemon));
+        ct_fail(
+            0,
+            "%s: the daemon %s; calls that it has not stored stay in shared memory for the session's next "
+            "daemon",
+            command, ct_client_why(daemon));
     else if (flushed != CT_ANSWER_OK)
         ct_fail(0,
                 "%s: the trace is incomplete; the missing calls stay in shared memory for the session's next "

@@ -3,9 +3,11 @@
 #include "client.h"
 #include "number.h"
 #include "session_choice.h"
+#include "session_files.h"
 #include "subcommand.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Detaches from a process whose `attach` command was killed while waiting for the next call. Such a process
@@ -30,13 +32,43 @@ static bool refuse(struct ct_attachment *attachment)
     return false;
 }
 
-/* Returns a connection to the daemon that stores the process's calls, or -1 if there is no daemon. The
- * connection keeps the daemon alive even if the attaching command now releases it. */
-static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
+static struct ct_session_choice choice_of(const struct ct_visit *visit)
 {
     struct ct_session_choice choice = { .session = visit->session };
     snprintf(choice.shm_dir, sizeof(choice.shm_dir), "%.*s", (int)sizeof(choice.shm_dir) - 1,
              *visit->shm_dir ? visit->shm_dir : CT_SHM_DIR);
+    return choice;
+}
+
+/* Returns whether the daemon has stored all calls of the process and exited. A daemon that is exiting is
+ * given some seconds to do so. Reports if the daemon was killed or does not respond. */
+static bool has_stored(const struct ct_visit *visit)
+{
+    enum { TIMES = 300, PAUSE_NS = 10000000 };
+    static struct ct_control control;
+    const struct ct_session_choice choice = choice_of(visit);
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, choice.shm_dir, ct_session_uid(), choice.session);
+    enum ct_serving serving = ct_control_read(path, ct_session_uid(), &control);
+    for (int n = 0; serving == CT_SERVED && n < TIMES; n++) {
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        serving = ct_control_read(path, ct_session_uid(), &control);
+    }
+    if (serving == CT_SERVED_NOT)
+        return true;
+    ct_fail(0,
+            "detach: the daemon of session '%s' %s; calls that it has not stored stay in shared memory for "
+            "the session's "
+            "next daemon",
+            choice.session, serving == CT_SERVED_LEFT ? "was killed" : "does not respond");
+    return false;
+}
+
+/* Returns a connection to the daemon that stores the process's calls, or -1 if there is no daemon. The
+ * connection keeps the daemon alive even if the attaching command now releases it. */
+static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
+{
+    const struct ct_session_choice choice = choice_of(visit);
     const int daemon = ct_session_valid(visit->session) ? ct_client_connect(&choice) : -1;
     if (daemon < 0 || ct_client_ask(daemon, "hold", database, 0) == CT_ANSWER_OK)
         return daemon;
@@ -60,7 +92,7 @@ static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct
     if (is_verbose)
         ct_attachment_say(attachment);
     if (daemon < 0)
-        return is_fine;
+        return has_stored(&data->visit) && is_fine;
     is_fine = ct_attach_flush("detach", daemon) && is_fine;
     ct_attach_tell("detach", &attachment->target, database);
     ct_client_ask(daemon, "release", answer, 0);

@@ -310,7 +310,10 @@ static int trace_command(struct run_options *options, char **command)
     const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, 0);
     ct_printing_finish(&options->printing);
     if (flushed == CT_ANSWER_NONE)
-        ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
+        ct_fail(
+            0,
+            "run: the daemon %s; `cudatrace run --session %s --db %s -- true` stores calls that are missing",
+            ct_client_why(daemon), options->choice.session, database);
     else if (flushed != CT_ANSWER_OK)
         ct_fail(0,
                 "run: the trace is incomplete; the missing calls stay in shared memory for the session's "
