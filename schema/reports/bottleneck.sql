@@ -460,8 +460,9 @@ idle AS MATERIALIZED (
       FROM (SELECT host_state, -- a gap that crosses the window's edge counts in proportion
                    idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, to_ns)) - max(from_ns, ifnull(:from_ns, from_ns))) / (to_ns - from_ns)) AS idle_ns
               FROM gpu_idle_calls
+              LEFT JOIN (SELECT device, from_ns AS begun_ns FROM by_device) USING (device)
              WHERE to_ns > ifnull(:from_ns, 0) AND from_ns < ifnull(:to_ns, 9223372036854775807)
-               AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid)))
+               AND (:pid IS NULL OR (process_id IN (SELECT process_id FROM processes WHERE pid = :pid) AND to_ns > begun_ns)))
 ),
 named(place, kind, part, bound_by, claim, mostly, hint) AS (
     VALUES (1, 'start_other', 'before the first work', '', '', '', ''),

@@ -19,8 +19,12 @@ SELECT device,
   FROM (SELECT device, host_state, host_call, from_ns, to_ns, ended, begun,
                idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, to_ns)) - max(from_ns, ifnull(:from_ns, from_ns))) / (to_ns - from_ns)) AS idle_ns
           FROM gpu_idle_calls
+          LEFT JOIN (SELECT device, min(gpu_start_ns) AS begun_ns -- earlier gaps are not the process's
+                       FROM gpu_work
+                      WHERE process_id IN (SELECT process_id FROM processes WHERE pid = :pid)
+                      GROUP BY device) USING (device)
          WHERE to_ns > ifnull(:from_ns, 0) AND from_ns < ifnull(:to_ns, 9223372036854775807)
-           AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid)))
+           AND (:pid IS NULL OR (process_id IN (SELECT process_id FROM processes WHERE pid = :pid) AND to_ns > begun_ns)))
  GROUP BY device, host_state, host_call
  ORDER BY sum(idle_ns) DESC, device, during
  LIMIT 30;

@@ -42,6 +42,13 @@ with Session() as s:
     check("newer cudatrace" in s.run(CUDATRACE, "sql", "--db", newer, "SELECT 1", preload=False, status=1).stderr, "sql")
     check("is not a cudatrace trace" in s.run(CUDATRACE, "sql", "--db", foreign, "SELECT 1", preload=False, status=1).stderr, "sql")
 
+    # A file that was copied without its write-ahead log may be empty.
+    with contextlib.closing(sqlite3.connect(s.dir / "live.db")) as connection:
+        connection.executescript("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE anything (a)")
+        (s.dir / "copy.db").write_bytes((s.dir / "live.db").read_bytes())
+        copied = s.run(CUDATRACE, "sql", "--db", s.dir / "copy.db", "SELECT 1", preload=False, status=1).stderr
+        check("copy.db-wal: copy or move both files together" in copied, "a copy without its log", copied)
+
     damaged = s.dir / "damaged.db"
     damaged.write_bytes(s.db.read_bytes()[:4096] + b"\xff" * 8192)
     refused(damaged, "damaged.db")

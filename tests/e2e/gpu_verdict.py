@@ -90,6 +90,16 @@ with Session() as s:
     text = bottleneck(s, s.dir / "0.db", format="text")
     check("busy 90.0 %" in text and text.count("The work of the GPU") == 1 and "start_other" not in text, text)
 
+    # The gap before a process's first work is not the process's idle time.
+    trace = s.dir / "two.db"
+    import_calls(s, trace, [(pid, pid, "cuLaunchKernel", us, us + 100, 0, LAUNCH) for pid, us in ((7, 100000), (8, 200000), (8, 210000))])
+    add_work(trace, [(pid, "kernel", "a", 0, 7, us, us + 1000, None, us) for pid, us in ((7, 100100), (8, 200100), (8, 210100))])
+    rows = bottleneck(s, trace, "--pid", 8)
+    equal((rows[0]["bound_by"], {row["kind"]: row["seconds"] for row in rows if row["kind"] in ("kernel", "outside", "launch")}),
+          ("host", {"kernel": 0.002, "outside": 0.0089, "launch": 0.0001}), "the second of two processes")
+    sections = json.loads(s.run(CUDATRACE, "report", "--db", trace, "--format", "json", "--pid", 8, "idle", preload=False).stdout)
+    equal({row["during"]: row["idle_ms"] for row in sections["idle"]}, {"(outside of the driver)": 8.9, "cuLaunchKernel": 0.1}, "its idle time")
+
     # The GPU may have done work between two recordings, so the time between them does not count as idle.
     trace = make(s, "recordings", RUNS[0][1], RUNS[0][2], ())
     with contextlib.closing(sqlite3.connect(trace)) as db:

@@ -6,6 +6,8 @@
 #include "trace_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,11 +27,33 @@ static void note_successor(const char *path, const struct ct_series *series)
             series->files + series->left_out, series->files);
 }
 
+/* Returns whether the file is an empty database whose content is in a write-ahead log that is not next to it.
+ * In such a database's header, the version for writing is 2 (https://www.sqlite.org/fileformat.html, "File
+ * format version numbers"). */
+static bool lacks_log(const char *path, sqlite3 *connection)
+{
+    enum { WRITE_VERSION_AT = 18, WRITE_VERSION_LOG = 2 };
+    char log[PATH_MAX];
+    uint8_t version = 0;
+    const int n = snprintf(log, sizeof(log), "%s-wal", path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_read = fd >= 0 && pread(fd, &version, 1, WRITE_VERSION_AT) == 1;
+    if (fd >= 0)
+        close(fd);
+    return is_read && version == WRITE_VERSION_LOG && (size_t)n < sizeof(log) && access(log, F_OK) != 0 &&
+           ct_ask_number(connection, "SELECT count(*) FROM sqlite_master", 0, -1) == 0;
+}
+
 /* Returns whether the file is a trace that this version can read. If not, reports the reason. */
 static bool is_ours(const char *path, sqlite3 *connection)
 {
     const int64_t version = ct_ask_number(connection, "PRAGMA user_version", 0, -1);
-    if (ct_ask_number(connection, "PRAGMA application_id", 0, -1) != CT_APPLICATION_ID)
+    const bool is_trace = ct_ask_number(connection, "PRAGMA application_id", 0, -1) == CT_APPLICATION_ID;
+    if (!is_trace && lacks_log(path, connection))
+        return ct_fail(false,
+                       "'%s' is empty without its write-ahead log, %s-wal: copy or move both files together",
+                       path, path);
+    if (!is_trace)
         return ct_fail(false, "'%s' is not a cudatrace trace; specify one with --db", path);
     if (version > CT_SCHEMA_VERSION)
         return ct_fail(
