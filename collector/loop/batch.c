@@ -41,9 +41,8 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
-/* Returns the size in bytes at which the trace continues in its next file, or 0 if unbounded. A file that
- * begins with much data about running processes may grow to twice that size, so that it has room for calls.
- */
+/* Returns the maximum size of the current file in bytes, or 0 if unbounded. A file that begins with much data
+ * about running processes may grow to twice the size that it begins with, so that it has room for calls. */
 static uint64_t file_max(const struct ct_collection *collection)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);

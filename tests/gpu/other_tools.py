@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records GPU work (`cudatrace run --gpu`) of a program that runs under another tool of NVIDIA's, on a real GPU.
 
-CUPTI serves one tool in a process. The other tool must find what it finds without cudatrace, and the program must end as it does then. The
-trace contains the same calls as without the other tool. If it contains no GPU work, both `cudatrace run` and the column `gpu_recording`
-must give the reason, with the other tool's name.
+CUPTI serves one tool in a process. The other tool must have the same results as without cudatrace, and the program must end in the same
+way. The trace contains the same launches as without the other tool, and no GPU work. Both `cudatrace run` and the column `gpu_recording`
+must name the tool that uses CUPTI.
 
     other_tools.py --build build        exit status 0: success, 1: failure, 77: no GPU or no nvcc
 """
@@ -22,8 +22,8 @@ import run
 
 LIMIT_S = 120
 
-# title: the name in cudatrace's messages. command: the words before the program's, from the tool's path and the path for its report.
-# found: a pattern for the lines of the program, and for those of the tool that depend only on what the program does.
+# title: the name in cudatrace's messages. command: returns the words before the program's path, given the tool's path and the path for its
+# report. found: a pattern for lines that are the same in each run.
 Tool = collections.namedtuple("Tool", "name title paths command found")
 TOOLS = (
     Tool("compute-sanitizer", "compute-sanitizer", ("/usr/local/cuda*/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer"),

@@ -58,8 +58,7 @@ static bool has_stored(const struct ct_visit *visit)
         return true;
     ct_fail(0,
             "detach: the daemon of session '%s' %s; calls that it has not stored stay in shared memory for "
-            "the session's "
-            "next daemon",
+            "the session's next daemon",
             choice.session, serving == CT_SERVED_LEFT ? "was killed" : "does not respond");
     return false;
 }
