@@ -2,10 +2,13 @@
  * CLOCK_MONOTONIC nanoseconds by means of anchors, which are simultaneous readings of both clocks.
  *
  * Reading the processor's counter takes 10 ns, whereas reading a clock through the vDSO takes 25 ns. The
- * counter is used if the kernel itself trusts it. On x86-64, the current clock source must be `tsc`, or
- * `kvm-clock` with `tsc` available as well (the kernel removes an unstable counter from the list). On
- * aarch64, the current clock source must be `arch_sys_counter`, which is cntvct_el0. If an erratum prevents
- * programs from reading cntvct_el0, the kernel emulates the read, slowly but correctly. */
+ * counter is used if the kernel's own clock is made of it. On x86-64, the current clock source must be `tsc`,
+ * `kvm-clock` with `tsc` available as well (the kernel removes an unstable counter from the list), or
+ * `hyperv_clocksource_tsc_page`. Hyper-V offers that source only if the counter's rate is constant. One
+ * page converts the counters of all processors, and it changes only when the machine is migrated, which the
+ * collector detects as a step (Hypervisor Top-Level Functional Specification, "Partition Reference TSC
+ * Mechanism"). On aarch64, the current clock source must be `arch_sys_counter`, which is cntvct_el0. If an
+ * erratum prevents programs from reading cntvct_el0, the kernel emulates the read, slowly but correctly. */
 #ifndef CT_PROTO_CLOCK_H
 #define CT_PROTO_CLOCK_H
 

@@ -33,7 +33,8 @@ static inline enum ct_clock_kind ct_clock_choose(char current[CT_CLOCK_SOURCES_B
 #if defined(__x86_64__)
     char available[CT_CLOCK_SOURCES_BYTES];
     ct_clock_source_read("available_clocksource", available);
-    trusted = strcmp(current, "tsc") == 0 || (strcmp(current, "kvm-clock") == 0 && strstr(available, "tsc"));
+    trusted = strcmp(current, "tsc") == 0 || strcmp(current, "hyperv_clocksource_tsc_page") == 0 ||
+              (strcmp(current, "kvm-clock") == 0 && strstr(available, "tsc"));
 #elif defined(__aarch64__)
     trusted = strcmp(current, "arch_sys_counter") == 0;
 #endif

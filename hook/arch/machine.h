@@ -12,10 +12,12 @@
 #define CT_REGISTER_ARGS 6
 #define BY_VALUE(bytes)  (((bytes) + 7) / 8)
 #define CT_AUDIT_ARCH    AUDIT_ARCH_X86_64
+#define CT_VDSO_CLOCK    "__vdso_clock_gettime" /* vdso(7) */
 #elif defined(__aarch64__)
 #define CT_REGISTER_ARGS 8
 #define BY_VALUE(bytes)  1
 #define CT_AUDIT_ARCH    AUDIT_ARCH_AARCH64
+#define CT_VDSO_CLOCK    "__kernel_clock_gettime"
 #endif
 #define CT_STACK_WORDS(beyond_six)                                                                           \
     ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)

@@ -2,6 +2,7 @@
 #include "libc.h"
 
 #include "compiler.h"
+#include "machine.h"
 #include "symbol.h"
 
 #include <stdarg.h>
@@ -26,9 +27,20 @@ static void *find_once(void *_Atomic *place, const char *name)
         (__typeof__(&name))(uintptr_t)find_once(&place, #name);                                              \
     })
 
+/* Calls the kernel's function (vdso(7)) directly if there is one. With a valid clock, it cannot fail. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-    return TAKEN(clock_gettime)(clock, time);
+    static void *_Atomic place;
+    void *found = atomic_load_explicit(&place, memory_order_relaxed);
+    if (CT_UNLIKELY(!found)) {
+        struct ct_object vdso;
+        if (ct_symbol_object("linux-vdso.so.1", &vdso))
+            found = ct_symbol_in(&vdso, CT_VDSO_CLOCK, NULL);
+        if (!found)
+            found = ct_symbol_in_libc("clock_gettime");
+        atomic_store_explicit(&place, found, memory_order_relaxed);
+    }
+    return ((__typeof__(&clock_gettime))(uintptr_t)found)(clock, time);
 }
 
 int dladdr(const void *address, Dl_info *info)

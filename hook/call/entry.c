@@ -21,7 +21,7 @@ struct ct_target ct_enter(struct ct_frame *frame)
     frame->depth = depth;
     frame->producer = self;
 
-    const uint64_t start = ct_counter_read();
+    const uint64_t start = ct_hot_begin(self);
     CT_TEST_POINT("entry.clock_read");
     frame->start = start;
     ct_lane_enter(lane, depth, id, start);

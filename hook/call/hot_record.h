@@ -6,6 +6,7 @@
 
 #include "attach.h"
 #include "correlation.h"
+#include "hot_clock.h"
 #include "ring.h"
 #include "test_point.h"
 #include "trampoline.h"
@@ -48,7 +49,7 @@ static inline __attribute__((always_inline)) struct record_place begin_record(st
     const struct record_place place = { self->lane, self->position };
     ct_lane_announce(place.lane, place.position);
     CT_TEST_POINT("hot_record.announced");
-    *end = ct_counter_read();
+    *end = ct_hot_end(self);
     CT_TEST_POINT("hot_record.clock_read");
     return place;
 }

@@ -1,5 +1,5 @@
-/* The slow path of a call. It handles a thread's first call, missing functions, decoded arguments, clocks
- * that need a function call, full rings and losses. */
+/* The slow path of a call. It handles a thread's first call, missing functions, decoded arguments, full
+ * rings and losses. */
 #include "attach.h"
 #include "correlation.h"
 #include "current.h"

@@ -29,7 +29,7 @@ enter(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
      * open. */
     depth %= CT_OPEN_MAX;
     ct_depth_put(self, depth, place);
-    const uint64_t start = ct_counter_read();
+    const uint64_t start = ct_hot_begin(self);
     CT_TEST_POINT("wrap.clock_read");
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
     CT_TEST_POINT("wrap.entered");

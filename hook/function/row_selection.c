@@ -27,7 +27,7 @@ static void apply(uint32_t index)
     const bool takes = ct_selection_takes(&selection, (enum ct_layer)row->layer, ct_row_name(index));
     const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
     atomic_store_explicit(&row->skipped, !takes, memory_order_relaxed);
-    if (id == 0 || !ct_clock_is_counter)
+    if (id == 0)
         return;
     const bool every = takes && atomic_load_explicit(&sample, memory_order_relaxed) == 1;
     atomic_store_explicit(&row->leave_id, every && !(row->flags & CT_ROW_DECODED) ? id : 0,

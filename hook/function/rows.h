@@ -66,8 +66,8 @@ struct ct_row {
     uint64_t reserved0;
     /* Stored with release once the directory entry has been written, and loaded with acquire by
      * ct_enter(). */
-    _Atomic uint16_t id;       /* index in the segment's directory; 0 if not called yet */
-    _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
+    _Atomic uint16_t id; /* index in the segment's directory; 0 if not called yet */
+    _Atomic uint16_t enter_id;
     _Atomic uint16_t leave_id; /* also 0 if there is a decoder, or if some calls are not recorded */
     uint8_t stack_words;
     uint8_t flags; /* enum ct_row_flags */
@@ -77,8 +77,7 @@ struct ct_row {
     uint8_t intercept;        /* enum ct_intercept; for a slot, `real` is the slot's original content */
     _Atomic uint16_t wrap_id; /* like leave_id, but nonzero if there is a decoder; for wrappers that read
                                * arguments */
-    _Atomic uint16_t skip_id; /* 0 unless the counter is the clock, there is no decoder, and all calls are
-                               * left out */
+    _Atomic uint16_t skip_id; /* 0 unless there is no decoder, and all calls are left out */
 };
 static_assert(sizeof(struct ct_row) == 32, "trampoline; two rows a cache line");
 static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");

@@ -25,13 +25,14 @@ struct ct_producer {
     /* The cache line that every call touches. */
     _Alignas(64) struct ct_lane *lane; /* NULL: nothing is recorded */
     uint8_t *ring;
-    uint64_t mask;     /* slots - 1 */
-    uint64_t position; /* next slot to write */
-    uint64_t limit;    /* slots before this position may be written without a check; 0 once the thread has
-                        * dropped the lane */
-    uint8_t idle;      /* 0 while a record is being written, 1 otherwise; checked by signal handlers */
-    uint8_t noted;     /* 1 if the record of an open call must be followed by a note (correlation.h) */
-    uint16_t reserved0;
+    uint64_t mask;      /* slots - 1 */
+    uint64_t position;  /* next slot to write */
+    uint64_t limit;     /* slots before this position may be written without a check; 0 once the thread has
+                         * dropped the lane */
+    uint8_t idle;       /* 0 while a record is being written, 1 otherwise; checked by signal handlers */
+    uint8_t noted;      /* 1 if the record of an open call must be followed by a note (correlation.h) */
+    uint8_t is_counter; /* ct_clock_is_counter of the lane's segment, for the hot path */
+    uint8_t reserved0;
     uint32_t depth;
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_address() of the open calls; ranges have none, see range.c */
 

@@ -168,6 +168,7 @@ struct ct_producer *ct_producer_take_new(struct ct_segment *segment)
         .mask = ring_bytes / CT_SLOT_BYTES - 1,
         .sound = 1,
         .idle = 1,
+        .is_counter = ct_clock_is_counter,
         .index = ct_segment_lanes(),
         .epoch = ct_process_epoch(),
         .segment = segment,

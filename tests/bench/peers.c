@@ -127,6 +127,14 @@ __attribute__((noinline)) static int counters_call(void **context)
     return status;
 }
 
+__attribute__((noinline)) static int clocks_call(void **context)
+{
+    const uint64_t start = ct_monotonic_ns();
+    const int status = bare(context);
+    sink = ct_monotonic_ns() - start;
+    return status;
+}
+
 /* ---- a ring by clock_gettime: two vDSO clocks and a 64-byte record ---- */
 
 enum { RING = 1 << 14 };
@@ -235,6 +243,7 @@ bench_call *bench_peer(const char *name, const struct bench_subject *subject,
         { "bare", bare_call },
         { "wrapper", wrapper_call },
         { "two_counter_reads", counters_call },
+        { "two_clock_reads", clocks_call },
         { "clock_ring", clock_ring_call },
         { "json_lines", json_call },
         { "json_lines_flushed", json_flushed_call },

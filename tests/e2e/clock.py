@@ -1,6 +1,6 @@
-"""Tests that if the kernel stops trusting the processor's timestamp counter, the log and `status` report this, and calls are still
-stored."""
-from cudatrace_test import DAEMON, Session, WORKLOADS, check, mount_namespace, needs, wait_for
+"""Tests which clock a daemon chooses for each of the kernel's clock sources. If the kernel stops trusting the processor's timestamp
+counter, the log and `status` report this, and calls are still stored."""
+from cudatrace_test import DAEMON, Session, WORKLOADS, check, equal, mount_namespace, needs, wait_for
 
 SOURCES = "/sys/devices/system/clocksource/clocksource0"
 needs("mount namespaces")
@@ -20,9 +20,16 @@ with Session() as s:
     wrapper.write_text(f"#!/bin/sh\nexec {' '.join(mount_namespace())} {program} \"$@\"\n")
     wrapper.chmod(0o755)
     s.daemon_program = wrapper
-    s.start_daemon()
+    for source, sources, clock in (("hyperv_clocksource_tsc_page", "hyperv_clocksource_tsc_page acpi_pm", "counter"),
+                                   ("kvm-clock", "tsc kvm-clock", "counter"), ("kvm-clock", "kvm-clock", "clock_gettime"),
+                                   ("hpet", "tsc hpet", "clock_gettime"), ("tsc", "tsc hpet", "counter")):
+        current.write_text(f"{source}\n")
+        available.write_text(f"{sources}\n")
+        if s.daemon:
+            s.stop_daemon()
+        s.start_daemon(clock="")
+        equal(s.status()["clock"], clock, f"the clock of {source} among {sources}")
     s.run(WORKLOADS / "calls", "--calls", 100)
-    check("\nclock counter\n" in s.cudatrace("status").stdout, s.cudatrace("status").stdout)
     current.write_text("hpet\n")
     wait_for("the daemon's doubt", lambda: "no longer trusts" in s.cudatrace("status").stdout)
     s.run(WORKLOADS / "calls", "--calls", 100)

@@ -43,6 +43,9 @@ SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
 SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
 SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
+# The value of --clock for the tests' daemons. "monotonic" is the clock of machines whose kernel distrusts the counter. By default, daemons
+# choose the clock.
+CLOCK = os.environ.get("CUDATRACE_CLOCK", "")
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # How much work the tests do: "short" for tools/check, "full" for tools/check --full, "long" for tools/check --long.
@@ -250,12 +253,14 @@ class Session:
 
     # ---- the daemon ----
 
-    def start_daemon(self, *options, **popen):
+    def daemon_command(self, *options, clock=CLOCK):
+        return [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name,
+                *(["--clock", clock] if clock else []), *options]
+
+    def start_daemon(self, *options, clock=CLOCK, **popen):
         """Starts the daemon in the foreground, as a child of the test. Returns once the daemon serves the session."""
         log = open(self.dir / "daemon.log", "ab")
-        self.daemon = subprocess.Popen(
-            [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
-            **popen)
+        self.daemon = subprocess.Popen(self.daemon_command(*options, clock=clock), stdout=log, stderr=log, **popen)
         log.close()
         self.wait_until_served()
         return self.daemon

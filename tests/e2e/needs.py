@@ -238,6 +238,8 @@ NEEDS = {
     "many open files": descriptors,
     "eBPF": ebpf,
     "tracefs": tracefs,
+    # Debian's loader for 32-bit programs (libc6-i386), which the kernel may refuse to execute.
+    "32-bit programs": lambda: by_command("/lib/ld-linux.so.2", "--version"),
     "python3-pygpu": lambda: by_command(DEBIAN_PYTHON, "-c", "import pygpu", cwd="/"),
 }
 

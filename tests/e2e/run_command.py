@@ -152,7 +152,7 @@ open({str(hold)!r}, "rb").read(1)
 
 # The path in LD_PRELOAD contains $LIB, so that the loader of a 32-bit child finds a 32-bit library and prints no error. In a 64-bit
 # process, the path must lead to the hook for every value of $LIB, including the empty value that a shell substitutes.
-if can("/lib/ld-linux.so.2", "32-bit children"):
+if can("32-bit programs", "32-bit children"):
     with Session() as s:
         end = "__attribute__((noreturn)) void _start(void) { for (;;) __asm__ volatile(\"int $0x80\" : : \"a\"(1), \"b\"(3)); }"
         subprocess.run([*COMPILER, "-m32", "-nostdlib", "-pie", "-Wl,--dynamic-linker=/lib/ld-linux.so.2", "-o", s.dir / "child", "-x", "c", "-"],

@@ -95,9 +95,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         """Starts a daemon that kills or stops itself the nth time it reaches the test point. Returns False if the daemon died before it
         served the session."""
         log = open(self.dir / "daemon.log", "ab")
-        self.daemon = subprocess.Popen(
-            [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
-            stderr=log, env=self.env(preload=False, **at_point(point, nth, action)))
+        self.daemon = subprocess.Popen(self.daemon_command(*options), stdout=log, stderr=log,
+                                       env=self.env(preload=False, **at_point(point, nth, action)))
         log.close()
         wait_for("a daemon that serves, stops or ends", lambda: action == "stop" and self.is_stopped(os.WNOHANG) or
                  self.daemon.poll() is not None or self.is_served())

@@ -49,7 +49,7 @@ with cudatrace_test.Session() as s:  # the hook without test points, because the
     subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda",
                     "-I", SOURCE / "tests/workloads", "-o", program,
                     SOURCE / "tests/traps/signals.c", "-L" + str(SIMCUDA), "-l:libcuda.so.1", "-ldl"], check=True)
-    s.start_daemon("--clock", "counter")
+    s.start_daemon()
     ran = s.run(program, trap, status=None,
                 env={"TEST_FLUSH": f"LD_PRELOAD= exec {cudatrace_test.CUDATRACE} flush --session {s.name}"})
     if ran.returncode == 77:

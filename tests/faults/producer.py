@@ -234,13 +234,13 @@ def one_by_one(s, rows, others, before=lambda: None, after=lambda: None, meanwhi
 
 
 def plain(s, rows, others):
-    s.start_daemon("--ring", "128K", "--clock", "counter")
+    s.start_daemon("--ring", "128K")
     one_by_one(s, rows, others)
 
 
 def stopped(s, rows, others):
     """Stops the daemon, so that it does not read the rings while the victim is running."""
-    s.start_daemon("--ring", "128K", "--clock", "counter")
+    s.start_daemon("--ring", "128K")
     one_by_one(s, rows, others, before=lambda: s.daemon.send_signal(signal.SIGSTOP),
                after=lambda: s.daemon.send_signal(signal.SIGCONT))
 
@@ -255,7 +255,7 @@ def paced(s, rows, others):
                     answer.write(b"\n")
                     answer.flush()
 
-    s.start_daemon("--ring", "1M", "--clock", "counter")
+    s.start_daemon("--ring", "1M")
     one_by_one(s, rows, others, meanwhile=pace, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -265,12 +265,12 @@ def refuse_lanes():
 
 
 def refused(s, rows, others):
-    s.start_daemon("--ring", "128K", "--clock", "counter")
+    s.start_daemon("--ring", "128K")
     one_by_one(s, rows, others, preexec_fn=refuse_lanes)
 
 
 def selected(s, rows, others, **options):
-    s.start_daemon("--ring", "128K", "--clock", "counter")
+    s.start_daemon("--ring", "128K")
     s.cudatrace("set", "--calls", "cuMemAlloc*,cuCtx*")
     one_by_one(s, rows, others, **options)
 
@@ -281,7 +281,7 @@ def refused_selected(s, rows, others):
 
 def forks(s, rows, others):
     """Lets the children of a forking program die at the test point, while their parent keeps running."""
-    s.start_daemon("--ring", "128K", "--clock", "counter")
+    s.start_daemon("--ring", "128K")
     parents = []
     for point, nth, _, command in rows:
         beside = [s.start(*CALLS, stdout=subprocess.DEVNULL) for _ in range(others)]
@@ -305,7 +305,7 @@ def leaving(s, rows, others):
     for point, nth, _, command in rows:
         if nth > 1:
             continue  # passed once in a process
-        s.start_daemon("--clock", "counter")
+        s.start_daemon()
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
@@ -319,7 +319,7 @@ def leaving(s, rows, others):
         for bystander in beside:
             bystander.kill()
             bystander.wait()
-        s.start_daemon("--clock", "counter")
+        s.start_daemon()
         s.flush()
         # No daemon was running when the process exited, so it may count as exited or as killed.
         check(Trace(s).states[victim.pid] in ("exited", "killed"), victim, "runs")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from cudatrace_test import BUILD, DEADLINE_S, HOOK, SIMCUDA, equal  # noqa: E402
+from cudatrace_test import BUILD, CLOCK, DEADLINE_S, HOOK, SIMCUDA, equal  # noqa: E402
 
 EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
 
@@ -26,11 +26,11 @@ def run(session, name, *arguments, preload=True, env=None):
 
 
 @contextlib.contextmanager
-def recorder(session, *options):
-    """Runs the recorder, which serves the session with the counter as the clock, so that the hook takes its short path. With "monotonic",
-    ticks are nanoseconds. Yields a list, and adds the recorded calls to it when the `with` block ends. The recorder replaces the daemon,
-    which may not be built for the other architecture, and which would read a different counter."""
-    child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name, *options], stdin=subprocess.PIPE,
+def recorder(session, clock=CLOCK):
+    """Runs the recorder, which serves the session with the counter as the clock, or with the clock "monotonic", whose ticks are nanoseconds.
+    Yields a list, and adds the recorded calls to it when the `with` block ends. The recorder replaces the daemon, which may not be built
+    for the other architecture, and which would read a different counter."""
+    child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name, *filter(None, [clock])], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     session.children.append(child)
     equal(child.stdout.readline(), "ready\n", "the recorder's first line")

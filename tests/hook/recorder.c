@@ -117,8 +117,9 @@ static bool print_segment(const char *path)
 int main(int argc, char **argv)
 {
     const bool is_monotonic = argc == 3 && strcmp(argv[2], "monotonic") == 0;
-    if ((argc != 2 && !is_monotonic) || !ct_session_valid(argv[1])) {
-        fprintf(stderr, "Usage: recorder SESSION [monotonic]\n");
+    const bool is_counter = argc == 2 || (argc == 3 && strcmp(argv[2], "counter") == 0);
+    if ((!is_counter && !is_monotonic) || !ct_session_valid(argv[1])) {
+        fprintf(stderr, "Usage: recorder SESSION [counter | monotonic]\n");
         return 2;
     }
     char path[CT_NAME_BYTES], pattern[CT_NAME_BYTES + 8];

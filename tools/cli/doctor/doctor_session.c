@@ -371,12 +371,12 @@ static void check_clock(struct ct_doctor *doctor)
     if (doctor->daemon_pid)
         clock = doctor->daemon_clock;
     if (clock == CT_CLOCK_COUNTER)
-        FINE("clock", "the processor's counter (the kernel's clock source is %s)",
+        FINE("clock", "the processor's counter, on which the kernel's clock source is based (%s)",
              *source ? source : "unknown");
     else
         NOTE("clock",
-             "clock_gettime, because the kernel trusts no counter (its clock source is %s): times are "
-             "correct, but each call costs more",
+             "clock_gettime, because the kernel's clock source (%s) is based on no counter that programs may "
+             "trust: times are correct, but each call costs two readings of that clock",
              *source ? source : "unknown");
 }
 
