@@ -11,6 +11,7 @@ struct threads_of_channels threads SEC(".maps");
 struct rings_of_channels rings SEC(".maps");
 struct lost_of_channels lost SEC(".maps");
 struct companions_of_processes companions SEC(".maps");
+struct pauses_of_threads pauses SEC(".maps");
 bool has_companions;
 __u64 recorded[CT_EVENT_COUNT];
 
@@ -518,6 +519,7 @@ int thread_exit(void *context)
 {
     struct task_struct *current = bpf_get_current_task_btf();
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    lose_pause(task);
     if (task)
         end_thread(task);
     const struct ct_probe_companion *companion = companion_of_current();

@@ -16,24 +16,6 @@ static __always_inline bool is_watched(const struct task_struct *thread)
     return watched_count == 0;
 }
 
-/* A pause of a thread whose calls the hook records: the thread is off the processor during a call. */
-struct pause {
-    __u32 channel;
-    __u32 depth;
-    __u32 event; /* enum ct_probe_event: why the thread left the processor */
-    __u32 reserved;
-    __u64 ns; /* when it left */
-};
-
-/* Indexed by thread id. The memory is allocated in advance, because nothing can be allocated while the
- * scheduler holds its locks. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __type(value, struct pause);
-} pauses SEC(".maps");
-
 /* Where an event belongs. */
 struct place {
     __u32 channel, tid, depth;
@@ -105,6 +87,7 @@ static void begin_pause(struct task_struct *thread, bool is_preempted)
 {
     struct task *task = state_of(thread);
     struct place place;
+    lose_pause(task);
     if (is_in_call(task)) {
         task->off_event = reason_of(thread, is_preempted);
         task->off_ns = bpf_ktime_get_ns();

@@ -228,6 +228,43 @@ static inline void skip(__u32 channel, __u32 function, __u64 ns)
     __sync_fetch_and_add(&calls->skipped, 1);
 }
 
+/* ---- pauses ---- */
+
+/* A pause of a thread whose calls the hook records: the thread is off the processor during a call. */
+struct pause {
+    __u32 channel;
+    __u32 depth;
+    __u32 event; /* enum ct_probe_event: why the thread left the processor */
+    __u32 reserved;
+    __u64 ns; /* when it left */
+};
+
+/* Indexed by thread id. The memory is allocated in advance, because nothing can be allocated while the
+ * scheduler holds its locks. */
+struct pauses_of_threads {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, struct pause);
+};
+extern struct pauses_of_threads pauses SEC(".maps");
+
+/* Counts the current thread's pause as lost if the thread runs, but the kernel has not reported the end of
+ * the pause. Some kernels report no switch from certain threads to others. `task` may be NULL. */
+static inline void lose_pause(struct task *task)
+{
+    if (task && task->off_ns) {
+        lose(task->channel, task->off_event, 0);
+        task->off_ns = 0;
+    }
+    __u32 tid = (__u32)bpf_get_current_pid_tgid();
+    const struct pause *pause = has_companions ? bpf_map_lookup_elem(&pauses, &tid) : 0;
+    if (!pause)
+        return;
+    lose(pause->channel, pause->event, 0);
+    bpf_map_delete_elem(&pauses, &tid);
+}
+
 /* ---- threads ---- */
 
 /* The lower half of a probe's cookie is the function's number, and the upper half is the number of the links

@@ -523,7 +523,8 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
     };
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
         bpf_program__set_autoload(programs[i].program, programs[i].is_wanted);
-    bpf_map__set_autocreate(calls->maps.pauses, optional.kernel_events);
+    if (!optional.kernel_events)
+        bpf_map__set_max_entries(calls->maps.pauses, 1); /* stays empty */
     bpf_map__set_autocreate(calls->maps.fences, optional.fences);
     for (size_t i = 0; i < optional.pids && optional.pids <= CT_PROBE_WATCHED; i++)
         calls->rodata->watched[calls->rodata->watched_count++] = (uint32_t)optional.pid[i];
