@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -84,17 +85,22 @@ static void write_code(uint8_t code[CT_AREA_DATA])
 
 /* ---- an area ---- */
 
-void ct_area_find(struct ct_area *area, const struct ct_memory *memory)
+static bool has_code(const struct ct_memory *memory, uint64_t address)
 {
     static uint8_t wanted[CT_AREA_DATA], seen[CT_AREA_DATA];
+    if (wanted[0] == 0)
+        write_code(wanted);
+    return ct_memory_read(memory, address, seen, sizeof(seen)) && memcmp(seen, wanted, sizeof(seen)) == 0;
+}
+
+void ct_area_find(struct ct_area *area, const struct ct_memory *memory)
+{
     static const char name[] = "/memfd:" CT_AREA_NAME;
     *area = (struct ct_area){ .memory = memory };
-    write_code(wanted);
     for (size_t i = 0; i < memory->count; i++) {
         const struct ct_mapping *mapping = &memory->mappings[i];
         if (strncmp(mapping->path, name, strlen(name)) != 0 || mapping->offset != 0 ||
-            !mapping->is_executable || !ct_memory_read(memory, mapping->begin, seen, sizeof(seen)) ||
-            memcmp(seen, wanted, sizeof(seen)) != 0)
+            !mapping->is_executable || !has_code(memory, mapping->begin))
             continue;
         area->address = mapping->begin;
         if (ct_area_read(area) && area->data.magic == CT_AREA_MAGIC)
@@ -103,12 +109,10 @@ void ct_area_find(struct ct_area *area, const struct ct_memory *memory)
     *area = (struct ct_area){ .memory = memory };
 }
 
-int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *own)
+/* Makes the thread create an empty file. Returns its descriptor or -errno. */
+static int64_t create_file(struct ct_stop *stop, uint64_t name_at)
 {
     enum { NO_EXEC_SEAL = 0x8 };
-    *own = -1;
-    if (!ct_memory_write(stop->memory, name_at, name, strlen(name) + 1))
-        return -ESRCH;
     int64_t fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC | NO_EXEC_SEAL, 0, 0, 0, 0);
     if (fd == -EINVAL) /* before Linux 6.3 */
         fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC, 0, 0, 0, 0);
@@ -120,16 +124,57 @@ int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *
         ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
         fd = higher;
     }
+    return fd;
+}
+
+/* Returns whether the thread may write a file of this size. A larger file would raise SIGXFSZ. */
+static bool may_write(struct ct_stop *stop, uint64_t at, size_t bytes)
+{
+    struct rlimit limit;
+    return ct_stop_call(stop, SYS_prlimit64, 0, RLIMIT_FSIZE, 0, at, 0, 0) != 0 ||
+           !ct_memory_read(stop->memory, at, &limit, sizeof(limit)) || limit.rlim_cur >= bytes;
+}
+
+static int write_file(struct ct_stop *stop, int fd, const uint8_t *bytes, size_t count, uint64_t at,
+                      size_t room)
+{
+    for (size_t n = 0, part; n < count; n += part) {
+        part = count - n < room ? count - n : room;
+        if (!ct_memory_write(stop->memory, at, bytes + n, part))
+            return -ESRCH;
+        const int64_t put = ct_stop_call(stop, SYS_pwrite64, (uint64_t)fd, at, part, n, 0, 0);
+        if (put != (int64_t)part)
+            return put < 0 ? (int)put : -ENOSPC;
+    }
+    return 0;
+}
+
+int ct_area_stat(struct ct_stop *stop, int fd, uint64_t at, struct stat *status)
+{
+    const int64_t error = ct_stop_call(stop, SYS_fstat, (uint64_t)fd, at, 0, 0, 0, 0);
+    if (error)
+        return (int)error;
+    return ct_memory_read(stop->memory, at, status, sizeof(*status)) ? 0 : -ESRCH;
+}
+
+int ct_area_file(struct ct_stop *stop, const char *name, const uint8_t *bytes, size_t count, uint64_t at,
+                 size_t room, struct stat *status)
+{
+    if (!may_write(stop, at, count))
+        return -EFBIG;
+    if (!ct_memory_write(stop->memory, at, name, strlen(name) + 1))
+        return -ESRCH;
+    const int fd = (int)create_file(stop, at);
     if (fd < 0)
-        return (int)fd;
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)stop->thread, (int)fd);
-    *own = open(path, O_RDWR | O_CLOEXEC);
-    if (*own >= 0)
-        return (int)fd;
-    const int error = errno;
-    ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-    return -error;
+        return fd;
+    int error = ct_area_stat(stop, fd, at, status);
+    /* Another thread of the program may have put a different file into the descriptor. */
+    if (error || !S_ISREG(status->st_mode) || status->st_nlink > 0 || status->st_size > 0)
+        return -EBADF;
+    error = write_file(stop, fd, bytes, count, at, room);
+    if (error)
+        ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+    return error ? error : fd;
 }
 
 static int map_file(struct ct_stop *stop, uint64_t address, int fd)
@@ -146,28 +191,25 @@ static int map_file(struct ct_stop *stop, uint64_t address, int fd)
     return got < 0 ? (int)got : 0;
 }
 
-static bool fill_file(int own)
-{
-    static uint8_t code[CT_AREA_DATA];
-    const struct ct_area_data data = { .magic = CT_AREA_MAGIC, .file = -1 };
-    write_code(code);
-    return ftruncate(own, CT_AREA_GUARD) == 0 && pwrite(own, code, sizeof(code), 0) == sizeof(code) &&
-           pwrite(own, &data, sizeof(data), CT_AREA_DATA) == sizeof(data);
-}
-
 int ct_area_make(struct ct_area *area, struct ct_stop *stop)
 {
-    int own;
+    static uint8_t contents[CT_AREA_GUARD];
+    const struct ct_area_data data = { .magic = CT_AREA_MAGIC, .file = -1 };
+    struct stat status;
     const int64_t address = ct_stop_call(stop, SYS_mmap, 0, CT_AREA_BYTES, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS, ~UINT64_C(0), 0);
     if (address < 0)
         return (int)address;
-    const int fd = ct_area_file(stop, CT_AREA_NAME, (uint64_t)address, &own);
+    write_code(contents);
+    memcpy(contents + CT_AREA_DATA, &data, sizeof(data));
+    const int fd = ct_area_file(stop, CT_AREA_NAME, contents, sizeof(contents), (uint64_t)address,
+                                CT_AREA_BYTES, &status);
     int error = fd;
     if (fd >= 0) {
-        error = fill_file(own) ? map_file(stop, (uint64_t)address, fd) : -ENOMEM;
+        error = map_file(stop, (uint64_t)address, fd);
         ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-        close(own);
+        if (!error && !has_code(stop->memory, (uint64_t)address))
+            error = -EBADF; /* another thread has replaced the descriptor */
     }
     if (error < 0) {
         ct_stop_call(stop, SYS_munmap, (uint64_t)address, CT_AREA_BYTES, 0, 0, 0, 0);

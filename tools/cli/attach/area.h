@@ -9,6 +9,8 @@
 
 #include "visit.h"
 
+#include <sys/stat.h>
+
 #define CT_AREA_NAME "cudatrace-visit"
 
 struct ct_area_pair {
@@ -71,9 +73,13 @@ int ct_area_arm(const struct ct_area *area, struct ct_stop *stop);
 int ct_area_disarm(const struct ct_area *area, struct ct_stop *stop);
 int ct_area_leave(const struct ct_area *area, struct ct_stop *stop);
 
-/* Makes a stopped thread create a memfd, and opens the same file in this process as *own. Returns the
- * descriptor in the other process, or -errno. `name_at` is the address of a buffer for the file's name in the
- * other process. */
-int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *own);
+/* Makes a stopped thread create a memfd with these contents, and returns the descriptor in the other process
+ * or -errno. The thread itself writes the file, because other threads can put any file into its descriptors.
+ * The contents pass through `room` writable bytes at `at`. Sets *status to the file's. */
+int ct_area_file(struct ct_stop *stop, const char *name, const uint8_t *bytes, size_t count, uint64_t at,
+                 size_t room, struct stat *status);
+/* Makes a stopped thread call fstat(). `at` is the address of a writable struct stat in the process. Returns
+ * 0 or -errno. */
+int ct_area_stat(struct ct_stop *stop, int fd, uint64_t at, struct stat *status);
 
 #endif

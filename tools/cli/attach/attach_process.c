@@ -65,6 +65,8 @@ static bool fail_with(struct ct_attachment *attachment, int error)
         { -ETIMEDOUT, "has no thread that stops: all are blocked in the kernel or frozen" },
         { -ENOSYS, "has no system call instruction in its C library" },
         { -EMFILE, "has reached its limit of open files (ulimit -n); attach needs one more temporarily" },
+        { -EFBIG, "may not write files as large as the library (ulimit -f): start it with a higher limit" },
+        { -EBADF, "closed or replaced the descriptor of the library's file: try again" },
         { -ENFILE, "cannot open a file: the machine has reached its limit of open files" },
         { -ENOMEM, "has no room for 312 KiB more (ulimit -v), or too many mappings (vm.max_map_count)" },
         { -EACCES, "may not map code: a security module, or vm.memfd_noexec, forbids it" },

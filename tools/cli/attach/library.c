@@ -124,15 +124,6 @@ void ct_library_free(struct ct_library *library)
     *library = (struct ct_library){ 0 };
 }
 
-bool ct_library_write(const struct ct_library *library, int fd)
-{
-    size_t n = 0;
-    ssize_t put = 1;
-    while (n < library->count && (put = pwrite(fd, library->bytes + n, library->count - n, (off_t)n)) > 0)
-        n += (size_t)put;
-    return n == library->count;
-}
-
 bool ct_library_is(const struct ct_library *library, const struct ct_image *image)
 {
     size_t count = 0;

@@ -16,7 +16,6 @@ struct ct_library {
 /* Reads the installed library. Returns false after reporting an error. */
 bool ct_library_read(struct ct_library *library, const char *command);
 void ct_library_free(struct ct_library *library);
-bool ct_library_write(const struct ct_library *library, int fd);
 /* Returns whether the image is from the same build, which is the case if all its read-only bytes are
  * equal. */
 bool ct_library_is(const struct ct_library *library, const struct ct_image *image);

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* ---- stops ---- */
 
@@ -19,7 +19,6 @@ struct act {
     int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
     enum ct_stop_for what_for;
     bool wants_library;
-    int own; /* the library's file */
 };
 
 static int stop_and_act(void *data)
@@ -39,10 +38,10 @@ static int stop_and_act(void *data)
     return error;
 }
 
-static int act_within(struct ct_visitor *visitor, int (*run)(void *data), struct act *act)
+static int act_within(struct ct_visitor *visitor, struct act *act)
 {
     act->visitor = *visitor;
-    const int error = ct_tracer_run(run, act, sizeof(*act));
+    const int error = ct_tracer_run(stop_and_act, act, sizeof(*act));
     *visitor = act->visitor;
     return error;
 }
@@ -56,16 +55,20 @@ void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory
     ct_area_find(&visitor->area, memory);
 }
 
+/* Returns an address for the results of system calls. Between visits, nothing uses the area's stack. */
+static uint64_t scratch(const struct ct_area *area)
+{
+    return area->address + CT_AREA_STACK;
+}
+
 /* Closes the library's file descriptor in the process, if it still refers to the library's file. */
 static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
 {
     struct ct_area_data *data = &visitor->area.data;
     struct stat status;
-    char path[64];
     (void)act;
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)stop->thread, data->file);
-    if (data->file < 0 || stat(path, &status) != 0 || status.st_ino != data->file_inode ||
-        status.st_dev != data->file_device)
+    if (data->file < 0 || ct_area_stat(stop, data->file, scratch(&visitor->area), &status) != 0 ||
+        status.st_ino != data->file_inode || status.st_dev != data->file_device)
         return 0;
     ct_stop_call(stop, SYS_close, (uint64_t)data->file, 0, 0, 0, 0, 0);
     data->file = -1;
@@ -74,39 +77,26 @@ static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
 
 /* Records the file's inode, because the program may close the descriptor and reuse its number. The record is
  * kept in the process, so that the next command finds it if this command is killed. */
-static int note_file(struct ct_visitor *visitor, int file, int own)
+static int note_file(struct ct_visitor *visitor, int file, const struct stat *status)
 {
     struct ct_area_data *data = &visitor->area.data;
-    struct stat status;
-    if (fstat(own, &status) != 0)
-        return -errno;
     data->file = file;
-    data->file_inode = status.st_ino;
-    data->file_device = status.st_dev;
+    data->file_inode = status->st_ino;
+    data->file_device = status->st_dev;
     return ct_area_write(&visitor->area) ? 0 : -ESRCH;
 }
 
 static int prepare_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
 {
     struct ct_area *area = &visitor->area;
+    struct stat status;
     int error = area->address ? close_in_stop(visitor, stop, act) : ct_area_make(area, stop);
     if (error || !act->wants_library)
         return error;
-    const int file =
-        ct_area_file(stop, CT_LIBRARY_NAME, area->address + CT_AREA_DATA + CT_DATA_WHY, &act->own);
-    return file < 0 ? file : note_file(visitor, file, act->own);
-}
-
-/* Writes the library into its file after the thread has been resumed, to keep the stop short. */
-static int prepare_within(void *data)
-{
-    struct act *act = data;
-    int error = stop_and_act(act);
-    if (!error && act->own >= 0 && !ct_library_write(act->visitor.hook, act->own))
-        error = -errno;
-    if (act->own >= 0)
-        close(act->own);
-    return error;
+    const int file = ct_area_file(stop, CT_LIBRARY_NAME, visitor->hook->bytes, visitor->hook->count,
+                                  scratch(area), CT_AREA_BYTES - CT_AREA_STACK, &status);
+    ct_stop_call(stop, SYS_madvise, scratch(area), CT_AREA_BYTES - CT_AREA_STACK, MADV_DONTNEED, 0, 0, 0);
+    return file < 0 ? file : note_file(visitor, file, &status);
 }
 
 static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan, uint64_t hook)
@@ -173,19 +163,17 @@ static int prepare_data(struct ct_visitor *visitor, const struct ct_visitor_plan
 int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan *plan)
 {
     const uint64_t hook = ct_library_find(visitor->hook, visitor->memory);
-    struct act act = {
-        .in = prepare_in_stop, .what_for = CT_STOP_FOR_CODE, .wants_library = hook == 0, .own = -1
-    };
+    struct act act = { .in = prepare_in_stop, .what_for = CT_STOP_FOR_CODE, .wants_library = hook == 0 };
     int error = write_pairs(visitor, plan->slots);
     if (error == -EBUSY) /* the area was made for a driver loaded earlier, so map a new one */
         visitor->area.address = 0;
     if (error == -EBUSY || error == -ENOENT || act.wants_library)
-        error = act_within(visitor, prepare_within, &act);
+        error = act_within(visitor, &act);
     if (!error)
         error = prepare_data(visitor, plan, hook);
     if (error && act.wants_library && visitor->area.address) {
         act.in = close_in_stop;
-        act_within(visitor, stop_and_act, &act);
+        act_within(visitor, &act);
     }
     return error;
 }
@@ -209,7 +197,7 @@ static int arm_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct 
 int ct_visitor_arm(struct ct_visitor *visitor)
 {
     struct act act = { .in = arm_in_stop, .what_for = CT_STOP_FOR_CODE };
-    const int error = act_within(visitor, stop_and_act, &act);
+    const int error = act_within(visitor, &act);
     /* Arming may have failed halfway. Stop a thread once more to remove the thunks that were already
      * installed. */
     if (error == -EFAULT)
@@ -227,7 +215,7 @@ bool ct_visitor_look(struct ct_visitor *visitor)
 int ct_visitor_disarm(struct ct_visitor *visitor)
 {
     struct act act = { .in = disarm_in_stop, .what_for = CT_STOP_FOR_CODE };
-    return act_within(visitor, stop_and_act, &act);
+    return act_within(visitor, &act);
 }
 
 static int leave_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
@@ -243,6 +231,6 @@ int ct_visitor_leave(struct ct_visitor *visitor)
     visitor->area.data.left = CT_VISIT_OPEN;
     if (!ct_area_write(&visitor->area))
         return -ESRCH;
-    const int error = act_within(visitor, stop_and_act, &act);
+    const int error = act_within(visitor, &act);
     return !error && !ct_area_read(&visitor->area) ? -ESRCH : error;
 }
