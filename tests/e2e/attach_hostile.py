@@ -7,46 +7,74 @@ import signal
 import subprocess
 import sys
 
-from attach_test import Attach, await_leave
+from attach_test import Attach, attach, recorded
 from cudatrace_test import DEADLINE_S, Session, by_tier, check, equal, needs, wait_for
 
-SYSCALL, CONT, SEIZE = 24, 7, 0x4206
+SYSCALL, SEIZE, INTERRUPT = 24, 0x4206, 0x4207
 SYSCALL_GOOD, TRACE_FORK, EXIT_KILL = 0x1, 0x2, 0x100000
 WALL = 0x40000000
+SYSTEM_CALL_STOP = signal.SIGTRAP | 0x80
 
 ptrace = ctypes.CDLL(None, use_errno=True).ptrace
 ptrace.restype, ptrace.argtypes = ctypes.c_long, [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
-# A child that shares the process's descriptors executes the lines of its input. `attach` does not stop the child.
+# Executes the lines of the pipe argv[2]. A child, which shares the process's descriptors but is not stopped by `attach`, executes the lines
+# of the standard input.
 TARGET = """
 import ctypes, os, signal, sys
 driver, c = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
-own, number = os.open(sys.argv[1], os.O_RDONLY), ctypes.c_int()
-signal.signal(signal.SIGUSR1, lambda *_: print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True))
-CLONE, CLONE_FILES = 56, 0x400
-if c.syscall(CLONE, CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0) == 0:
-    print("ready", flush=True)
-    for line in sys.stdin:
+own, number, stack = os.open(sys.argv[1], os.O_RDONLY), ctypes.c_int(), ctypes.create_string_buffer(1 << 20)
+CLONE, CLONE_VM, CLONE_FILES = 56, 0x100, 0x400
+def call():
+    return driver.cuDriverGetVersion(ctypes.byref(number))
+def keep_memory():
+    return c.clone(c.pause, ctypes.c_void_p(ctypes.addressof(stack) + (1 << 20)), CLONE_VM | signal.SIGCHLD, None)
+def obey(lines):
+    for line in lines:
         print(eval(line), flush=True)
+if c.syscall(CLONE, CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+    obey(sys.stdin)
     os._exit(0)
-os.wait()
+print("ready", flush=True)
+obey(os.fdopen(int(sys.argv[2])))
 """
 
 
 class Target:
-    def __init__(self, s, *arguments):
-        self.child = s.start(sys.executable, "-c", TARGET, *arguments, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self.child.pid
+    def __init__(self, s, own="/dev/null"):
+        its, self.pipe = os.pipe()
+        self.child = s.start(sys.executable, "-c", TARGET, own, its, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             pass_fds=[its])
+        os.close(its)
+        self.pid, self.keepers = self.child.pid, []
         equal(self.child.stdout.readline(), "ready\n", "the program")
 
     def do(self, line):
+        os.write(self.pipe, f"{line}\n".encode())
+        return self.child.stdout.readline().strip()
+
+    def do_beside(self, line):
         self.child.stdin.write(f"{line}\n")
         self.child.stdin.flush()
         return self.child.stdout.readline().strip()
 
-    def end(self):
+    def keep_memory(self):
+        """Starts a child that shares the memory, and keeps it alive when the process executes another program."""
+        self.keepers.append(int(self.do("keep_memory()")))
+
+    def execute(self):
+        self.keep_memory()
+        os.write(self.pipe, b"os.execv('/bin/sleep', ['sleep', '1000'])\n")
+        wait_for("the program to execute another", lambda: pathlib.Path(f"/proc/{self.pid}/comm").read_text() == "sleep\n")
+
+    def end(self, status=0):
+        for keeper in self.keepers:
+            os.kill(keeper, signal.SIGKILL)
+        os.close(self.pipe)
+        if status:
+            self.child.send_signal(-status)
         self.child.communicate(timeout=DEADLINE_S)
-        equal(self.child.returncode, 0, "its exit status")
+        equal(self.child.returncode, status, "its exit status")
 
     def files(self):
         """Returns {descriptor: what it refers to}."""
@@ -54,61 +82,112 @@ class Target:
         return {int(file.name): os.readlink(file) for file in folder.iterdir()}
 
 
-def at_each_call(command, act):
-    """Traces the command and the processes that it forks. Calls act() at the entry and the exit of each of their system calls, until the
-    command exits. Returns the command's status."""
-    check(ptrace(SEIZE, command, None, SYSCALL_GOOD | TRACE_FORK | EXIT_KILL) == 0, "ptrace:", os.strerror(ctypes.get_errno()))
-    ptrace(0x4207, command, None, None)  # PTRACE_INTERRUPT
+def at_each_call(a, act, send=None):
+    """Traces an `attach` and the tracers that it forks, until the command exits. Calls act(whether a tracer makes the call) at the entry and
+    the exit of each of their system calls. `send` is a signal for the command."""
+    command = a.child.pid
+    for request, data in (SEIZE, SYSCALL_GOOD | TRACE_FORK | EXIT_KILL), (INTERRUPT, None):
+        check(ptrace(request, command, None, data) == 0, "ptrace:", os.strerror(ctypes.get_errno()))
+    if send:
+        os.kill(command, send)  # Popen.send_signal() would wait for the command's stop
     while True:
         pid, status = os.waitpid(-1, WALL)
-        if not os.WIFSTOPPED(status):
-            if pid == command:
-                return os.waitstatus_to_exitcode(status)
-            continue
-        number = os.WSTOPSIG(status)
-        if number == 5 | 0x80:
-            act()
-        is_signal = status >> 16 == 0 and number != 5 | 0x80
-        ptrace(SYSCALL, pid, None, number if is_signal else None)
+        if os.WIFSTOPPED(status):
+            number = os.WSTOPSIG(status)
+            if number == SYSTEM_CALL_STOP:
+                act(pid != command)
+            is_signal = status >> 16 == 0 and number != SYSTEM_CALL_STOP
+            ptrace(SYSCALL, pid, None, number if is_signal else None)
+        elif pid == command:
+            a.child.returncode = os.waitstatus_to_exitcode(status)
+            a.said += a.child.stderr.read().decode()
+            return
 
 
 def replaced_descriptor(s, which, delay):
-    """Replaces the descriptor of a file that attach makes in the process (the first is for the area, the second for the library), a few system
-    calls later. The file that replaces it must not be written."""
+    """Replaces the descriptor of a file that attach makes in the process (the first is for the area, the second for the library), a few
+    system calls later. The file that replaces it must not be written."""
     own = s.dir / "own"
     own.write_bytes(b"A" * 300000)
     own.chmod(0o444)
     p = Target(s, own)
     seen, waited = set(), 0
 
-    def act():
+    def act(_):
         nonlocal waited
-        seen.update((number, name) for number, name in p.files().items() if name.startswith("/memfd:"))
-        if len(seen) < which:
-            return
-        if waited == delay:
-            number = next(number for number, name in p.files().items() if (number, name) in seen) if seen & set(p.files().items()) else -1
-            if number >= 0:
-                p.do(f"os.dup2(own, {number})")
-        waited += 1
+        files = p.files().items()
+        seen.update(file for file in files if file[1].startswith("/memfd:"))
+        if len(seen) >= which and waited == delay and seen & files:
+            p.do_beside(f"os.dup2(own, {(seen & files).pop()[0]})")
+        waited += len(seen) >= which
 
     a = Attach(s, p.pid, "--wait", "1s")
-    at_each_call(a.child.pid, act)
-    said = a.child.stderr.read().decode()
-    a.child.returncode = 1
-    check(own.read_bytes() == b"A" * 300000, "the file was written:", said)
-    p.child.send_signal(signal.SIGUSR1)
-    equal(p.child.stdout.readline(), "0\n", "the result of a call")
+    at_each_call(a, act)
+    check(own.read_bytes() == b"A" * 300000, "the file was written:", a.said)
+    check("closed or replaced the descriptor" in a.said, a.said)
+    equal(p.do("call()"), "0", "the result of a call")
     p.end()
-    return said
 
+
+def executed_before(s):
+    """The process executes another program just before a tracer stops it for the first time. A child keeps the old memory alive."""
+    p = Target(s)
+    a = Attach(s, p.pid)
+    at_each_call(a, lambda is_tracer: is_tracer and not p.keepers and p.execute())
+    check("executes another program now, before it was recorded" in a.said, a.said)
+    p.end(-signal.SIGTERM)
+
+
+def executed_at_the_end(s):
+    """The process executes another program just before a tracer stops it to end the recording."""
+    p = Target(s)
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.do("call()")
+    a.await_line("is recorded")
+    p.do("call()")
+    at_each_call(a, lambda is_tracer: is_tracer and not p.keepers and p.execute(), signal.SIGINT)
+    check("executes another program now: its earlier calls are recorded" in a.said, a.said)
+    equal(recorded(s, p.pid), 2, "calls before it")
+    p.end(-signal.SIGTERM)
+
+
+def executed_meanwhile(s):
+    """The process executes another program while it is recorded, and attach notices that although the old memory is still there."""
+    p = Target(s)
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.do("call()")
+    a.await_line("is recorded")
+    p.execute()
+    a.await_line("executes another program now: its earlier calls are recorded")
+    a.end(number=None)
+    p.end(-signal.SIGTERM)
+
+
+def shared(s):
+    """A process whose memory another process uses is refused."""
+    p = Target(s)
+    p.keep_memory()
+    check(f"shares its memory with another process, {p.keepers[0]}, which is not one of its threads" in attach(s, p.pid, status=1), "a keeper")
+    os.kill(p.keepers.pop(), signal.SIGKILL)
+    p.do("os.wait()")
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.do("call()")
+    a.await_line("is recorded")
+    a.end()
+    p.end()
+
+
+TESTS = {f"replaced-{which}-{delay}": lambda s, which=which, delay=delay: replaced_descriptor(s, which, delay)
+         for which in (1, 2) for delay in by_tier((0, 20), range(0, 36, 4))}
+TESTS |= {test.__name__: test for test in (executed_before, executed_at_the_end, executed_meanwhile, shared)}
 
 needs("ptrace")
-for which in 1, 2:
-    for delay in by_tier((0, 20), range(0, 60, 4)):
-        with Session() as session:
-            session.start_daemon()
-            said = replaced_descriptor(session, which, delay)
-            print(which, delay, said.strip())
-            session.stop_daemon()
-            await_leave(session)
+for name in sys.argv[1:] or TESTS:
+    with Session() as session:
+        session.start_daemon()
+        TESTS[name](session)
+        session.stop_daemon()
+    print(name, flush=True)

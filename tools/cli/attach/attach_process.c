@@ -276,6 +276,8 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     struct ct_target *target = &attachment->target;
     const uint32_t left = attachment->visitor.area.data.state;
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
+    if (target->kind == CT_TARGET_FINE)
+        ct_target_check_sharer(target);
     /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a
      * parent with active thunks. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
@@ -373,11 +375,25 @@ static bool is_left(struct ct_attachment *attachment)
     return true;
 }
 
+/* Returns false if the process has exited or executed another program. The area's memory usually disappears
+ * with the program. Comparing the program takes longer, so it is done less often. */
+static bool is_there(struct ct_attachment *attachment)
+{
+    enum { PAUSE_NS = 50 * MS_NS };
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (!ct_visitor_look(&attachment->visitor))
+        return false;
+    if (now_ns - attachment->proved_ns < PAUSE_NS)
+        return true;
+    attachment->proved_ns = now_ns;
+    return ct_memory_is_there(&attachment->target.memory);
+}
+
 void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
 {
     if (attachment->state != CT_ATTACHMENT_ARMED && attachment->state != CT_ATTACHMENT_RECORDING)
         return;
-    if (!ct_visitor_look(&attachment->visitor)) {
+    if (!is_there(attachment)) {
         end(attachment);
         return;
     }

@@ -25,6 +25,7 @@ struct ct_attachment {
     int lock;                                   /* the lock on the process, which only one command can hold;
                                                  * -1: none */
     uint64_t looked_ns, armed_ns, recording_ns; /* CLOCK_MONOTONIC; 0: not yet */
+    uint64_t proved_ns;                         /* when the process last proved to be the same */
     bool is_waiting_said;
 };
 

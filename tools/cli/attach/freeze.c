@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool has(const struct ct_freeze *freeze, pid_t thread)
 {
@@ -57,12 +58,22 @@ static int interrupt_new(struct ct_freeze *freeze)
     return error;
 }
 
-static bool has_any(const struct ct_freeze *freeze)
+/* Returns whether there is a thread, and all threads belong to the process. They were listed before they were
+ * stopped, so that another process may have reused the id of an exited thread. */
+static bool are_same(const struct ct_freeze *freeze)
 {
-    size_t i = 0;
-    while (i < freeze->count && freeze->threads[i].is_gone)
-        i++;
-    return i < freeze->count;
+    const struct ct_stop *any = NULL;
+    for (size_t i = 0; i < freeze->count; i++) {
+        char path[64];
+        const struct ct_stop *stop = &freeze->threads[i];
+        if (stop->is_gone)
+            continue;
+        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)freeze->memory->pid, (int)stop->thread);
+        if (access(path, F_OK) != 0)
+            return false;
+        any = stop;
+    }
+    return any && ct_memory_take_from(freeze->memory, any->thread);
 }
 
 int ct_freeze_begin(struct ct_freeze *freeze, const struct ct_memory *memory, uint64_t patience_ns)
@@ -82,7 +93,7 @@ int ct_freeze_begin(struct ct_freeze *freeze, const struct ct_memory *memory, ui
                 error = -ETIMEDOUT;
         }
     } while (!error);
-    if (!error && (!has_any(freeze) || !ct_memory_is_there(memory)))
+    if (!error && !are_same(freeze))
         error = -ESRCH;
     if (error)
         ct_freeze_end(freeze);

@@ -3,15 +3,11 @@
 #include "freeze.h"
 #include "tracer.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 /* The maximum time that stopped threads wait for the remaining threads to stop. */
 #define PATIENCE_NS UINT64_C(50000000)
@@ -87,21 +83,6 @@ static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *f
     return true;
 }
 
-/* Returns whether another process, whose threads are not stopped, shares the memory (clone() with CLONE_VM).
- * A vfork() cannot be in progress, because its caller would not have stopped. */
-static bool has_sharer(const struct ct_memory *memory)
-{
-    bool is_found = false;
-    DIR *processes = opendir("/proc");
-    for (struct dirent *entry; processes && !is_found && (entry = readdir(processes)) != NULL;) {
-        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        is_found = pid > 0 && pid != memory->pid && syscall(SYS_kcmp, memory->pid, pid, KCMP_VM, 0, 0) == 0;
-    }
-    if (processes)
-        closedir(processes);
-    return is_found;
-}
-
 /* ---- writing ---- */
 
 /* Writes with PTRACE_POKEDATA, as debuggers do, because a kernel may refuse to write code through /proc.
@@ -163,9 +144,10 @@ static int try_within(void *data)
     struct ct_freeze freeze;
     int error = ct_freeze_begin(&freeze, patches->memory, PATIENCE_NS);
     if (!error) {
-        error = has_sharer(patches->memory)   ? -EMLINK
-                : !is_clear(patches, &freeze) ? -EBUSY
-                                              : write_all(patches, thread_of(&freeze));
+        /* A vfork() cannot be in progress, because its caller would not have stopped. */
+        error = ct_memory_sharer(patches->memory) ? -EMLINK
+                : !is_clear(patches, &freeze)     ? -EBUSY
+                                                  : write_all(patches, thread_of(&freeze));
         ct_freeze_end(&freeze);
     }
     patches->took_ns = freeze.took_ns;

@@ -1,5 +1,10 @@
 /* Lists the mappings of another process, and accesses its memory through /proc/PID/mem while its threads run.
- * The process controls the mappings and the memory, so neither can be trusted. */
+ * The process controls the mappings and the memory, so neither can be trusted.
+ *
+ * The memory belongs to one program. When the process executes another program, the memory usually
+ * disappears, but a child made with CLONE_VM keeps it. Then only the identity of the program shows that the
+ * process's threads use other memory. The identity consists of the auxiliary vector, which the kernel keeps,
+ * and of the random bytes that execve() has put into the memory. */
 #ifndef CT_ATTACH_PROCESS_MEMORY_H
 #define CT_ATTACH_PROCESS_MEMORY_H
 
@@ -14,9 +19,15 @@ struct ct_mapping {
     const char *path; /* "" if there is no path; may end in " (deleted)" */
 };
 
+enum { CT_PROGRAM_WORDS = 128 };
+
 struct ct_memory {
     pid_t pid;
-    pid_t thread;                /* a live thread, through whose /proc/TID the memory is accessed */
+    pid_t thread;         /* a live thread, through whose /proc/PID/task/TID the memory is accessed */
+    int process;          /* a pidfd, which keeps the pid from being mistaken for another process's; -1 before
+                           * Linux 5.3 */
+    uint64_t start_ticks; /* when the process started */
+    uint64_t program[CT_PROGRAM_WORDS]; /* the auxiliary vector */
     int fd;                      /* /proc/PID/mem; still refers to this memory after the process calls exec */
     struct ct_mapping *mappings; /* sorted by address */
     size_t count;
@@ -45,6 +56,11 @@ bool ct_memory_write(const struct ct_memory *memory, uint64_t address, const voi
 bool ct_memory_read_near(struct ct_memory_window *window, uint64_t address, void *to, size_t bytes);
 /* Returns false once the process has exited or has executed another program. */
 bool ct_memory_is_there(const struct ct_memory *memory);
+/* Returns whether a thread, which must be stopped, belongs to the process and uses this memory. If so,
+ * further accesses use the thread's own memory, so that they cannot reach any other. */
+bool ct_memory_take_from(const struct ct_memory *memory, pid_t thread);
+/* Returns another process that uses the memory (clone() with CLONE_VM, or vfork()), or 0. */
+pid_t ct_memory_sharer(const struct ct_memory *memory);
 /* Returns the mapping that contains the address, or NULL if there is none. */
 const struct ct_mapping *ct_memory_at(const struct ct_memory *memory, uint64_t address);
 

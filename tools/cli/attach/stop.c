@@ -38,8 +38,13 @@ enum { SYSTEM_CALL_BYTES = 2, RED_ZONE_BYTES = 128 };
 /* Stands for any thread that was interrupted. */
 enum { ANY_THREAD = -1 };
 
-/* Waits until the thread stops or exits. With ANY_THREAD, sets stop->thread to the thread that has
- * stopped. */
+static bool is_exec(int status)
+{
+    return status >> 16 == PTRACE_EVENT_EXEC;
+}
+
+/* Waits until the thread stops or exits. With ANY_THREAD, sets stop->thread to the thread that has stopped. A
+ * thread that executes another program is released at once, as if it had exited. */
 static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *status)
 {
     sigset_t child;
@@ -47,9 +52,14 @@ static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *s
     sigaddset(&child, SIGCHLD);
     for (;;) {
         const pid_t got = waitpid(which, status, __WALL | __WNOTHREAD | WNOHANG);
-        if (got > 0 && WIFSTOPPED(*status)) {
+        if (got > 0 && WIFSTOPPED(*status) && !is_exec(*status)) {
             stop->thread = got;
             return 0;
+        }
+        if (got > 0 && WIFSTOPPED(*status)) {
+            ptrace(PTRACE_DETACH, got, NULL, NULL);
+            stop->is_gone = true;
+            return -ESRCH;
         }
         if (which != ANY_THREAD && got != 0) {
             stop->is_gone = true;
@@ -323,7 +333,8 @@ int ct_stop_interrupt(struct ct_stop *stop, pid_t thread)
 {
     stop->thread = thread;
     stop->is_gone = false;
-    if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0 && errno != EPERM)
+    if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)) != 0 &&
+        errno != EPERM)
         return -EAGAIN;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
         return errno == ESRCH ? -EPERM : -EAGAIN; /* PTRACE_SEIZE was refused, so the thread is not ours */
@@ -363,11 +374,11 @@ static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_fo
     do {
         stop->is_gone = false;
         if (wait_for(stop, ANY_THREAD, until_ns) == 0) {
-            const bool is_there = ct_memory_is_there(stop->memory);
-            if (is_there && is_usable(stop, what_for))
+            const bool is_same = ct_memory_take_from(stop->memory, stop->thread);
+            if (is_same && is_usable(stop, what_for))
                 return 0;
             let_go(stop);
-            if (!is_there)
+            if (!is_same)
                 return -ESRCH;
         }
     } while (ct_monotonic_ns() < until_ns);
@@ -543,9 +554,10 @@ void ct_stop_end(struct ct_stop *stop)
         if (stop->is_changed)
             put_back(stop);
     }
-    stop->took_ns = ct_monotonic_ns() - stop->began_ns;
-    let_go(stop);
+    /* Send the signal while the thread is ours, because its id may be reused afterwards. */
     if (!stop->is_gone && stop->held.si_signo)
         syscall(SYS_tgkill, stop->memory->pid, stop->thread, stop->held.si_signo);
+    stop->took_ns = ct_monotonic_ns() - stop->began_ns;
+    let_go(stop);
     stop->is_gone = true;
 }

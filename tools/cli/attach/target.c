@@ -284,6 +284,10 @@ void ct_target_open(struct ct_target *target, pid_t pid)
         refuse_rights(target, error);
         return;
     }
+    if (target->memory.start_ticks != target->start_ticks) {
+        refuse(target, CT_TARGET_GONE, "has ended");
+        return;
+    }
     if (check_libraries(target) && check_preloaded(target) && check_driver(target) && check_filters(target) &&
         check_proc(target))
         target->kind = CT_TARGET_FINE;
@@ -339,4 +343,31 @@ void ct_target_check_folder(struct ct_target *target, const char *shm_dir)
            "has its own %s (a container?), which a daemon outside does not see: attach inside the container, "
            "or share the directory (docker run --ipc=host, or --shm-dir)",
            shm_dir);
+}
+
+/* Returns whether the other process still uses the memory after some time. */
+static bool keeps_sharing(const struct ct_memory *memory, pid_t sharer)
+{
+    enum { TRIES = 2000, PAUSE_NS = 1000000 };
+    int i = 0;
+    while (i < TRIES && syscall(SYS_kcmp, memory->thread, sharer, KCMP_VM, 0, 0) == 0) {
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        i++;
+    }
+    return i == TRIES;
+}
+
+void ct_target_check_sharer(struct ct_target *target)
+{
+    enum { TRIES = 10 }; /* a program may call vfork() all the time */
+    pid_t sharer = 0;
+    for (int i = 0; i < TRIES && (sharer = ct_memory_sharer(&target->memory)) != 0; i++) {
+        if (keeps_sharing(&target->memory, sharer)) {
+            refuse(target, CT_TARGET_REFUSED,
+                   "shares its memory with another process, %d, which is not one of its threads (clone with "
+                   "CLONE_VM): end that process first",
+                   (int)sharer);
+            return;
+        }
+    }
 }
