@@ -13,6 +13,7 @@ import sys
 
 from attach_test import INLINE, Attach, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, fifo, has_closed, needs, refuse_system_call, wait_for
+from needs import become_nobody, sleeper
 from screen_test import Screen, findable
 from untraced import PROGRAM, VERSION, Program
 
@@ -481,6 +482,11 @@ def refused(s):
         done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
         equal((done.returncode, "belongs to user 0: run as that user or as root" in done.stderr), (1, True), done.stderr)
+        with sleeper(become_nobody) as hidden:  # a process that changes its user is no longer dumpable
+            wait_for("another user", lambda: "Uid:\t65534" in pathlib.Path(f"/proc/{hidden}/status").read_text())
+            done = subprocess.run([s.dir / CUDATRACE.name, "attach", str(hidden)], cwd="/", user=65534, group=65534, extra_groups=[],
+                                  capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=str(s.dir / s.hook.name)))
+            equal((done.returncode, "is not dumpable (PR_SET_DUMPABLE); run as root" in done.stderr), (1, True), done.stderr)
     p.end(signal.SIGTERM)
     check(not (s.dir / "none.db").exists(), "a trace was made for nothing")
     for command in (["attach"], ["attach", "--all", "1"], ["attach", "--stay", "--new"], ["attach", "--stay", "--print", "1"], ["attach", "--for", "1"], ["detach"], ["detach", "x"]):

@@ -1,14 +1,17 @@
 """Attaches to programs that try to make root's `attach` or `detach` change something that the program itself may not change. The tests hold
 the command's tracer at its system calls, and let the program act in between."""
+import contextlib
 import ctypes
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 
-from attach_test import Attach, attach, recorded
-from cudatrace_test import DEADLINE_S, Session, by_tier, check, equal, needs, wait_for
+from attach_test import Attach, attach, is_armed, recorded
+from cudatrace_test import CUDATRACE, DEADLINE_S, Session, by_tier, check, equal, needs, wait_for
+from untraced import Background
 
 SYSCALL, SEIZE, INTERRUPT = 24, 0x4206, 0x4207
 SYSCALL_GOOD, TRACE_FORK, EXIT_KILL = 0x1, 0x2, 0x100000
@@ -49,8 +52,11 @@ class Target:
         self.pid, self.keepers = self.child.pid, []
         equal(self.child.stdout.readline(), "ready\n", "the program")
 
-    def do(self, line):
+    def order(self, line):
         os.write(self.pipe, f"{line}\n".encode())
+
+    def do(self, line):
+        self.order(line)
         return self.child.stdout.readline().strip()
 
     def do_beside(self, line):
@@ -64,7 +70,7 @@ class Target:
 
     def execute(self):
         self.keep_memory()
-        os.write(self.pipe, b"os.execv('/bin/sleep', ['sleep', '1000'])\n")
+        self.order("os.execv('/bin/sleep', ['sleep', '1000'])")
         wait_for("the program to execute another", lambda: pathlib.Path(f"/proc/{self.pid}/comm").read_text() == "sleep\n")
 
     def end(self, status=0):
@@ -83,8 +89,8 @@ class Target:
 
 
 def at_each_call(a, act, send=None):
-    """Traces an `attach` and the tracers that it forks, until the command exits. Calls act(whether a tracer makes the call) at the entry and
-    the exit of each of their system calls. `send` is a signal for the command."""
+    """Traces a command and the tracers that it forks, until the command exits. Calls act(pid) at the entry and the exit of each of their
+    system calls. `send` is a signal for the command."""
     command = a.child.pid
     for request, data in (SEIZE, SYSCALL_GOOD | TRACE_FORK | EXIT_KILL), (INTERRUPT, None):
         check(ptrace(request, command, None, data) == 0, "ptrace:", os.strerror(ctypes.get_errno()))
@@ -95,7 +101,7 @@ def at_each_call(a, act, send=None):
         if os.WIFSTOPPED(status):
             number = os.WSTOPSIG(status)
             if number == SYSTEM_CALL_STOP:
-                act(pid != command)
+                act(pid)
             is_signal = status >> 16 == 0 and number != SYSTEM_CALL_STOP
             ptrace(SYSCALL, pid, None, number if is_signal else None)
         elif pid == command:
@@ -129,11 +135,44 @@ def replaced_descriptor(s, which, delay):
     p.end()
 
 
+def no_names(s):
+    """Neither attach nor detach follows a path that the process controls, such as those of its descriptors or of its root directory."""
+    harmless = re.compile(r"(task/\d+/)?(auxv|comm|maps|mem|mountinfo|stat|status|syscall)|task|task/\d+|")
+    p = Target(s)
+    seen, is_called = set(), False
+
+    def act(pid):
+        nonlocal is_called
+        arguments = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()[1:3]
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            for at in arguments:
+                with contextlib.suppress(OSError, ValueError, OverflowError):
+                    memory.seek(int(at, 16))
+                    seen.add(memory.read(64).split(b"\0")[0])
+        if not is_called and is_armed(p.pid):
+            is_called = True
+            p.order("call()")  # the thread may still be stopped
+
+    at_each_call(Attach(s, p.pid, "--for", "1s"), act)
+    equal(p.child.stdout.readline(), "0\n", "the result of a call")
+    a = Attach(s, p.pid, "--stay")
+    a.await_armed(p.pid)
+    p.do("call()")
+    a.end(number=None)
+    at_each_call(Background(s, CUDATRACE, "detach", p.pid), act)
+    equal(recorded(s, p.pid), 2, "calls")
+    p.end()
+    names = {name.decode(errors="replace").removeprefix(f"/proc/{p.pid}").lstrip("/") for name in seen if
+             name.startswith(f"/proc/{p.pid}".encode())}
+    check(len(names) > 5, "hardly a path was seen:", names)
+    equal({name for name in names if not harmless.fullmatch(name)}, set(), "paths that the process controls")
+
+
 def executed_before(s):
     """The process executes another program just before a tracer stops it for the first time. A child keeps the old memory alive."""
     p = Target(s)
     a = Attach(s, p.pid)
-    at_each_call(a, lambda is_tracer: is_tracer and not p.keepers and p.execute())
+    at_each_call(a, lambda pid: pid != a.child.pid and not p.keepers and p.execute())
     check("executes another program now, before it was recorded" in a.said, a.said)
     p.end(-signal.SIGTERM)
 
@@ -146,7 +185,7 @@ def executed_at_the_end(s):
     p.do("call()")
     a.await_line("is recorded")
     p.do("call()")
-    at_each_call(a, lambda is_tracer: is_tracer and not p.keepers and p.execute(), signal.SIGINT)
+    at_each_call(a, lambda pid: pid != a.child.pid and not p.keepers and p.execute(), signal.SIGINT)
     check("executes another program now: its earlier calls are recorded" in a.said, a.said)
     equal(recorded(s, p.pid), 2, "calls before it")
     p.end(-signal.SIGTERM)
@@ -182,7 +221,7 @@ def shared(s):
 
 TESTS = {f"replaced-{which}-{delay}": lambda s, which=which, delay=delay: replaced_descriptor(s, which, delay)
          for which in (1, 2) for delay in by_tier((0, 20), range(0, 36, 4))}
-TESTS |= {test.__name__: test for test in (executed_before, executed_at_the_end, executed_meanwhile, shared)}
+TESTS |= {test.__name__: test for test in (no_names, executed_before, executed_at_the_end, executed_meanwhile, shared)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

@@ -32,6 +32,13 @@ static bool refuse(struct ct_attachment *attachment)
     return false;
 }
 
+/* Returns whether the process has named a valid session, in a folder in which its daemon may be looked for.
+ * Another user's process may name any folder, so only the usual one is used for it. */
+static bool is_trusted(const struct ct_target *target, const struct ct_visit *visit)
+{
+    return ct_session_valid(visit->session) && (!*visit->shm_dir || target->uid == geteuid());
+}
+
 static struct ct_session_choice choice_of(const struct ct_visit *visit)
 {
     struct ct_session_choice choice = { .session = visit->session };
@@ -68,7 +75,7 @@ static bool has_stored(const struct ct_visit *visit)
 static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
 {
     const struct ct_session_choice choice = choice_of(visit);
-    const int daemon = ct_session_valid(visit->session) ? ct_client_connect(&choice) : -1;
+    const int daemon = ct_client_connect(&choice);
     if (daemon < 0 || ct_client_ask(daemon, "hold", database, 0) == CT_ANSWER_OK)
         return daemon;
     close(daemon);
@@ -86,12 +93,19 @@ static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct
     if (!ct_attachment_records(attachment))
         return is_armed && attachment->lock >= 0 ? take_out(attachment) : refuse(attachment);
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
-    const int daemon = hold_daemon(&data->visit, database);
+    const struct ct_visit visit = data->visit; /* the process may change its own copy at any time */
+    const bool trusts = is_trusted(&attachment->target, &visit);
+    const int daemon = trusts ? hold_daemon(&visit, database) : -1;
     bool is_fine = ct_attachment_leave(attachment);
     if (is_verbose)
         ct_attachment_say(attachment);
+    if (!trusts)
+        return ct_fail(false,
+                       "detach: process %d of user %u names session '%s' in '%s', where detach looks for no "
+                       "daemon: calls may not be stored yet",
+                       (int)pid, attachment->target.uid, visit.session, visit.shm_dir);
     if (daemon < 0)
-        return has_stored(&data->visit) && is_fine;
+        return has_stored(&visit) && is_fine;
     is_fine = ct_attach_flush("detach", daemon) && is_fine;
     ct_attach_tell("detach", &attachment->target, database);
     ct_client_ask(daemon, "release", answer, 0);

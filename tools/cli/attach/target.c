@@ -1,20 +1,17 @@
 #include "target.h"
 
-#include "elf_reader.h"
-#include "printable.h"
+#include "mounts.h"
+
 #include "proc.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <libgen.h>
 #include <linux/kcmp.h>
-#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,8 +124,8 @@ static bool refuse_rights(struct ct_target *target, int error)
     char scope[16] = "", path[64];
     struct stat owner = { 0 };
     const uid_t own = geteuid();
-    snprintf(path, sizeof(path), "/proc/%d", (int)target->pid);
-    stat(path, &owner);
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)target->pid);
+    stat(path, &owner); /* root owns the files of a process that is not dumpable, but not its folder */
     FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
     if (file && !fgets(scope, sizeof(scope), file))
         scope[0] = '\0';
@@ -162,20 +159,42 @@ static bool refuse_rights(struct ct_target *target, int error)
 
 /* ---- the program ---- */
 
-/* Explains why the process has no glibc, without which the hook cannot be loaded. */
+/* Reads from memory what kind of program the process executes. The file of the program is not opened, because
+ * it may be on a file system that the process controls. Returns NULL if the kind is a usual one. */
+static const char *unusual_program(const struct ct_memory *memory)
+{
+    const char *const foreign = "is of another architecture or a 32-bit program: the hook is for x86-64";
+    enum { SEGMENTS_MOST = 64 };
+    Elf64_Phdr segments[SEGMENTS_MOST];
+    Elf64_Ehdr header = { 0 };
+    bool has_loader = false, is_musl = false;
+    size_t i = 0;
+    while (i < memory->count &&
+           (memory->mappings[i].offset != 0 || memory->mappings[i].path[0] != '/' ||
+            !ct_memory_read(memory, memory->mappings[i].begin, &header, sizeof(header)) ||
+            memcmp(header.e_ident, ELFMAG, SELFMAG) != 0))
+        i++;
+    if (i == memory->count)
+        return NULL;
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
+        return foreign;
+    if (header.e_phnum > SEGMENTS_MOST || !ct_memory_read(memory, memory->mappings[i].begin + header.e_phoff,
+                                                          segments, header.e_phnum * sizeof(*segments)))
+        return NULL;
+    for (size_t n = 0; n < header.e_phnum; n++)
+        has_loader |= segments[n].p_type == PT_INTERP;
+    for (i = 0; i < memory->count; i++)
+        is_musl |= strstr(memory->mappings[i].path, "/ld-musl") != NULL;
+    return !has_loader ? "is statically linked: it cannot load a library"
+           : is_musl   ? "uses musl: the hook requires glibc"
+                       : NULL;
+}
+
 static bool refuse_program(struct ct_target *target)
 {
-    char path[64];
-    struct ct_elf elf;
-    snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->memory.thread);
-    if (ct_elf_open(&elf, path) != 0)
-        return refuse(target, CT_TARGET_REFUSED, "has not mapped glibc");
-    const char *why = !elf.native ? "is of another architecture or a 32-bit program: the hook is for x86-64"
-                      : !elf.interpreter                   ? "is statically linked: it cannot load a library"
-                      : strstr(elf.interpreter, "ld-musl") ? "uses musl: the hook requires glibc"
-                                                           : "has not mapped glibc, which the hook requires";
-    ct_elf_close(&elf);
-    return refuse(target, CT_TARGET_REFUSED, "%s", why);
+    const char *why = unusual_program(&target->memory);
+    return refuse(target, CT_TARGET_REFUSED, "%s",
+                  why ? why : "has not mapped glibc, which the hook requires");
 }
 
 static bool check_libraries(struct ct_target *target)
@@ -254,10 +273,7 @@ static bool check_preloaded(struct ct_target *target)
 
 static bool check_proc(struct ct_target *target)
 {
-    char path[64];
-    struct statfs status;
-    snprintf(path, sizeof(path), "/proc/%d/root/proc", (int)target->memory.thread);
-    return (statfs(path, &status) == 0 && status.f_type == PROC_SUPER_MAGIC) ||
+    return ct_mounts_have_proc(target->pid, target->memory.thread) ||
            refuse(target, CT_TARGET_REFUSED,
                   "has no /proc in its mount namespace, which loading the library requires");
 }
@@ -329,11 +345,7 @@ void ct_target_close(struct ct_target *target)
 
 void ct_target_check_folder(struct ct_target *target, const char *shm_dir)
 {
-    char path[CT_NAME_BYTES + 64];
-    struct stat ours, theirs;
-    snprintf(path, sizeof(path), "/proc/%d/root%s", (int)target->memory.thread, shm_dir);
-    if (stat(path, &theirs) == 0 && stat(shm_dir, &ours) == 0 && ours.st_dev == theirs.st_dev &&
-        ours.st_ino == theirs.st_ino)
+    if (ct_mounts_share(target->pid, target->memory.thread, shm_dir))
         return;
     if (!ct_memory_is_there(&target->memory)) {
         refuse(target, CT_TARGET_GONE, "has ended, or executes another program now");
