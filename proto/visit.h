@@ -21,7 +21,7 @@ enum { CT_VISIT_VERSION = 4 };
 
 /* Only a visit loads the hook from a path with this prefix. In that case, the hook's constructors do not
  * touch the driver. */
-#define CT_VISIT_PATH "/proc/self/fd/"
+#define CT_VISIT_PATH "/proc/thread-self/fd/"
 
 enum ct_visit_request {
     CT_VISIT_RECORD = 1, /* intercept the driver's functions, and record for the session */

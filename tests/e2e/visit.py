@@ -25,7 +25,7 @@ def load(path):
     descriptor = os.memfd_create("libcudatrace.so", os.MFD_CLOEXEC)
     with open(path, "rb") as file:
         os.write(descriptor, file.read())
-    hook = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    hook = ctypes.CDLL(f"/proc/thread-self/fd/{descriptor}")
     os.close(descriptor)
 
     def visit(request, session, version=4):
