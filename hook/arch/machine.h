@@ -2,6 +2,9 @@
 #ifndef CT_MACHINE_H
 #define CT_MACHINE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* CT_REGISTER_ARGS is the number of integer arguments passed in registers. For each function, the tables give
  * the number of 8-byte words that its arguments need beyond the six registers of x86-64. They also mark
  * structs of more than 16 bytes that are passed by value. On x86-64, a struct passed by value is on the stack
@@ -42,6 +45,26 @@ static inline void *ct_thread_pointer(void)
     __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
 #endif
     return pointer;
+}
+
+/* Recognizes the context that the kernel puts on the stack before it calls a signal handler. `words` points
+ * to CT_SIGNAL_FRAME_BYTES that are readable. On x86-64, a struct ucontext begins with at most three flags
+ * and no link, and contains the selector of 64-bit user code. On aarch64, it has no flags, and its first
+ * extension contains the vector registers (arch/arm64/include/uapi/asm/sigcontext.h). */
+#if defined(__x86_64__)
+#define CT_SIGNAL_FRAME_BYTES (24 * 8)
+#elif defined(__aarch64__)
+#define CT_SIGNAL_FRAME_BYTES (59 * 8)
+#endif
+static inline bool ct_is_signal_frame(const uint64_t *words)
+{
+#if defined(__x86_64__)
+    enum { FLAGS_MAX = 7, SELECTORS = 23, CODE = 0x33 };
+    return words[0] <= FLAGS_MAX && words[1] == 0 && (words[SELECTORS] & 0xffff) == CODE;
+#elif defined(__aarch64__)
+    enum { EXTENSION = 58, VECTORS = 0x46508001 };
+    return words[0] == 0 && words[1] == 0 && (words[EXTENSION] & UINT32_MAX) == VECTORS;
+#endif
 }
 
 /* Makes a system call. Returns -error on failure. */

@@ -115,9 +115,9 @@ bool ct_loader_in_namespace(void *handle, const char *name, struct ct_object *ob
     return true;
 }
 
+extern CT_LOCAL const char __ehdr_start[], _end[]; /* the hook's own range; defined by the linker */
+
 bool ct_loader_is_own(const void *address)
 {
-    Dl_info theirs, ours;
-    return dladdr(address, &theirs) && dladdr((const void *)&ct_next_dlsym, &ours) &&
-           theirs.dli_fbase == ours.dli_fbase;
+    return (uintptr_t)address >= (uintptr_t)__ehdr_start && (uintptr_t)address < (uintptr_t)_end;
 }

@@ -1,17 +1,97 @@
 #include "stack.h"
 
+#include "compiler.h"
+#include "machine.h"
+#include "symbol.h"
 #include "system.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool is_alternate(void)
+{
+    stack_t stack;
+    return sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_ONSTACK;
+}
 
 /* A signal handler's calls are below the interrupted call on the stack, unless the handler runs on an
  * alternate stack. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame)
 {
-    stack_t stack;
     if (frame < holder || !ct_system_begin())
         return false;
-    const bool left = sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK);
+    const bool left = !is_alternate();
     ct_system_end();
     return left;
+}
+
+/* ---- plain stacks ---- */
+
+enum { STACK_MAX = 64 << 20, PAGE = 4096 };
+
+/* The first thread's stack ends with the program's arguments. Its thread pointer is elsewhere, and 0 if a
+ * visit has loaded the hook in another thread. */
+static uintptr_t first_end, first_pointer;
+static struct ct_code fork_code;
+
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+__attribute__((constructor)) static void note_first(int argc, char **argv)
+{
+    (void)argc;
+    if (!gnu_get_libc_version) /* other C libraries pass no arguments */
+        return;
+    first_end = (uintptr_t)argv;
+    fork_code = ct_symbol_code_in_libc("fork");
+    if (syscall(SYS_gettid) == syscall(SYS_getpid))
+        first_pointer = (uintptr_t)ct_thread_pointer();
+}
+
+/* The C library puts the memory that the thread pointer points to at the end of the thread's stack. */
+static uintptr_t find_end(uintptr_t from)
+{
+    const uintptr_t pointer = (uintptr_t)ct_thread_pointer();
+    return pointer != first_pointer && from < pointer ? pointer : first_end;
+}
+
+/* Begins at the end, so that another stack, such as a coroutine's, is not mistaken for the thread's. Below
+ * the thread's stack, the memory is not readable. The result is kept, because a stack stays mapped. */
+static bool is_readable(uintptr_t from, uintptr_t end)
+{
+    static __thread uintptr_t readable; /* the lowest page known to be readable; 0: none */
+    const uintptr_t last = (end - 1) & -(uintptr_t)PAGE;
+    for (uintptr_t page = readable ? readable : last; page > from; page -= PAGE) {
+        if (ct_system_readable(page - PAGE) != CT_READABLE_YES)
+            return false;
+        readable = page - PAGE;
+    }
+    return true;
+}
+
+/* Reads other functions' frames, which a sanitizer forbids. An old signal frame in a variable that has not
+ * been written also counts. */
+__attribute__((no_sanitize("address", "thread"))) static bool is_clean(uintptr_t from, uintptr_t end)
+{
+    for (uintptr_t at = from; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
+        const uint64_t *words = (const uint64_t *)at;
+        if (words[0] - fork_code.from < fork_code.bytes) /* fork() calls the handlers */
+            return false;
+        if (end - at >= CT_SIGNAL_FRAME_BYTES && ct_is_signal_frame(words))
+            return false;
+    }
+    return true;
+}
+
+bool ct_stack_is_plain(void)
+{
+    const uintptr_t from = (uintptr_t)__builtin_frame_address(0) & -(uintptr_t)sizeof(uint64_t);
+    const uintptr_t end = find_end(from);
+    if (from >= end || end - from > STACK_MAX || fork_code.bytes == 0 || !ct_system_begin())
+        return false;
+    const bool is_own = !is_alternate() && is_readable(from, end);
+    ct_system_end();
+    return is_own && is_clean(from, end);
 }

@@ -404,17 +404,29 @@ static uint32_t find_by_hash(const struct ct_object *object, const char *name, c
     return index;
 }
 
-void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version)
+static const ElfW(Sym) * find_symbol(const struct ct_object *object, const char *name, const char *version)
 {
     uint32_t index = 0;
     if (object->gnu_hash)
         index = find_by_gnu_hash(object, name, version);
     else if (object->hash)
         index = find_by_hash(object, name, version);
-    if (index == 0)
-        return NULL;
-    const ElfW(Sym) *symbol = (const ElfW(Sym) *)object->symbols + index;
-    return (void *)(object->base + symbol->st_value);
+    return index ? (const ElfW(Sym) *)object->symbols + index : NULL;
+}
+
+void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version)
+{
+    const ElfW(Sym) *symbol = find_symbol(object, name, version);
+    return symbol ? (void *)(object->base + symbol->st_value) : NULL;
+}
+
+struct ct_code ct_symbol_code_in_libc(const char *name)
+{
+    struct ct_object object;
+    const bool is_there = &_r_debug && ct_symbol_in_list(_r_debug.r_map, "libc.so.6", &object);
+    const ElfW(Sym) *symbol = is_there ? find_symbol(&object, name, NULL) : NULL;
+    return symbol ? (struct ct_code){ object.base + symbol->st_value, symbol->st_size }
+                  : (struct ct_code){ 0 };
 }
 
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index)

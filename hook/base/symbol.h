@@ -95,6 +95,12 @@ void *ct_symbol_of_library(const char *name);
 /* Finds a function in the C library, even if another library interposes it. Returns NULL if the C library
  * lacks it. */
 void *ct_symbol_in_libc(const char *name);
+/* Returns the address range of a function's code in the C library itself. It is empty if there is none. */
+struct ct_code {
+    uintptr_t from;
+    uint64_t bytes;
+};
+struct ct_code ct_symbol_code_in_libc(const char *name);
 
 /* An object and its dependencies, in the breadth-first order that dlsym() uses for a handle to the object. */
 enum { CT_SCOPE_MAX = 48 };

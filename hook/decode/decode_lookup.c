@@ -3,6 +3,7 @@
 #include "decode.h"
 #include "driver_functions.h"
 #include "lookup.h"
+#include "stack.h"
 
 #include <dlfcn.h>
 
@@ -23,6 +24,6 @@ void ct_decode_entry_point(const struct ct_frame *frame, struct ct_decoded *deco
 {
     (void)decoded;
     void **answer = (void **)frame->args[1];
-    if (succeeded(frame) && answer && ct_driver_look(RTLD_DEFAULT, false))
+    if (succeeded(frame) && answer && (!ct_stack_is_plain() || ct_driver_look(RTLD_DEFAULT, false)))
         ct_lookup_replace(answer, NULL);
 }

@@ -15,6 +15,7 @@
 #include "bound.h"
 #include "current.h"
 #include "loader.h"
+#include "stack.h"
 #include "table.h"
 
 #include <dlfcn.h>
@@ -228,6 +229,9 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     const uint32_t known = ct_table_get(&callers, key);
     if (known) {
         library = atomic_load_explicit(&libraries[known - 1], memory_order_relaxed);
+    } else if (atomic_load_explicit(&counted[version].count, memory_order_relaxed) == 1 &&
+               !ct_stack_is_plain()) {
+        return library; /* without the loader, whose lock may not be available */
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);

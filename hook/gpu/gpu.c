@@ -11,6 +11,7 @@
 #include "gpu_library.h"
 #include "loader.h"
 #include "setting.h"
+#include "stack.h"
 #include "symbol.h"
 #include "system.h"
 
@@ -344,10 +345,12 @@ static void begin(struct ct_segment *segment)
     }
 }
 
+/* Leaves a request that needs a thread to a later call if this call is in a context where the program could
+ * not create a thread. Until the request is followed, the collector makes every call check for it. */
 static void follow(struct ct_segment *segment, bool must_wait)
 {
     CT_ERROR_GUARD;
-    if (follow_at_once(segment) || !ct_system_begin())
+    if (follow_at_once(segment) || !ct_stack_is_plain() || !ct_system_begin())
         return;
     if (must_wait)
         atomic_store(&is_held, true);

@@ -5,6 +5,7 @@
 #include "producer_pool.h"
 #include "ring.h"
 #include "stack.h"
+#include "symbol.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -24,6 +25,7 @@ static _Atomic uint32_t next_take_epoch;
 
 static pthread_key_t exit_key;
 static _Atomic uint32_t exit_key_state; /* 0: none, 1: being created, 2: ready, 3: unavailable */
+static __thread bool is_unwatched;      /* the thread has no value for the key yet */
 static void (*_Atomic ends[CT_THREAD_ENDS])(void);
 
 static void run_end(enum ct_thread_end which)
@@ -66,13 +68,37 @@ static void give_back(void *unused)
     CT_TEST_POINT("thread.given_back");
 }
 
-static void watch_exit(void)
+static void create_exit_key(void)
 {
     uint32_t none = 0;
     if (atomic_compare_exchange_strong(&exit_key_state, &none, 1))
         atomic_store(&exit_key_state, pthread_key_create(&exit_key, give_back) == 0 ? 2 : 3);
-    if (atomic_load(&exit_key_state) == 2)
+}
+
+/* Creates the key before the program creates any, so that its number is low. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (!ct_symbol_is_visitor())
+        create_exit_key();
+}
+
+/* For each thread, the C library allocates memory for the values of all but the first keys. Leaves this to a
+ * later call if the thread may not allocate memory now. */
+static void watch_exit(void)
+{
+    enum { FIRST_KEYS = 32 }; /* glibc's PTHREAD_KEY_2NDLEVEL_SIZE */
+    create_exit_key();
+    if (atomic_load(&exit_key_state) != 2)
+        return;
+    is_unwatched = exit_key >= FIRST_KEYS && !ct_stack_is_plain();
+    if (!is_unwatched)
         pthread_setspecific(exit_key, &exit_key);
+}
+
+void ct_thread_watch_again(void)
+{
+    if (is_unwatched)
+        watch_exit();
 }
 
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void))

@@ -30,6 +30,8 @@ enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_ENDS };
 /* Makes the calling thread call `end` when it exits, whether or not it has a lane. Each value of `which` must
  * always be used with the same function. */
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void));
+/* Called from time to time, in case the end of the thread could not be watched in a signal handler. */
+void ct_thread_watch_again(void);
 
 /* Drops the calling thread's lane without giving it back. Used if the process lock is not available, and in
  * the child of a fork, whose parent owns the lane. */

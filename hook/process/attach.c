@@ -136,6 +136,7 @@ void ct_attach_apply(struct ct_producer *producer)
         ct_detach();
         return;
     }
+    ct_thread_watch_again();
     ct_selection_follow(producer->segment);
     ct_gpu_follow(producer->segment);
     if (ct_daemon_ring() && wake != 0 && producer->position >= wake)
