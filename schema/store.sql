@@ -405,6 +405,12 @@ SELECT ?1, gpu_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
 -- name: insert_gpu_process
 INSERT OR IGNORE INTO gpu_process SELECT ?1, gpu_id, ?2, ?3, ?4, ?5 FROM gpu WHERE uuid = ?6;
 
+-- A process may send another report after the trace has continued in its next file.
+-- name: save_unrecorded
+INSERT INTO unrecorded_process (pid, uid, calls, first_ns, last_ns, cause, error, cmdline)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (first_ns, pid) DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns;
+
 -- A program could describe any number of GPUs, so there is a limit.
 -- name: add_gpu
 INSERT OR IGNORE INTO gpu (uuid, pci_address, number)

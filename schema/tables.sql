@@ -33,6 +33,19 @@ CREATE TABLE process (
     UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel reports uid, and the process reports the others
 );
 
+CREATE TABLE unrecorded_process (
+    -- Processes that called the driver, but could not be recorded.
+    first_ns INTEGER NOT NULL,             -- the process's first report
+    pid      INTEGER NOT NULL,
+    last_ns  INTEGER NOT NULL,             -- its last report
+    uid      INTEGER NOT NULL,
+    cause    TEXT NOT NULL,                -- memory, folder, user
+    error    TEXT NOT NULL,
+    calls    INTEGER NOT NULL,             -- as counted by the process up to its last report
+    cmdline  TEXT NOT NULL,
+    PRIMARY KEY (first_ns, pid)
+) WITHOUT ROWID;
+
 CREATE TABLE thread (
     -- One row for each thread that made a traced call. If a tid is reused, the new thread has a separate row.
     thread_id  INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -33,6 +33,21 @@ SELECT process_id,
        gpu_recording          -- of GPU work (run --gpu, set --gpu): recorded, or why not; NULL if it was not requested
   FROM process;
 
+-- files: newest first_ns of unrecorded_process
+CREATE VIEW unrecorded AS
+-- Processes that called the driver while the daemon was running, but could not create a segment. Their calls are in no
+-- other view. At most 64 processes of each user other than the daemon's are listed.
+SELECT pid,
+       uid,                   -- pid and uid are from the kernel, the rest is from the process
+       cmdline,
+       cause,                 -- memory (shared memory was refused), folder (the session's folder cannot be used), user (the session
+                              -- is for another user's processes)
+       error,                 -- the system's error
+       calls,                 -- calls up to last_ns, or more if the process was killed
+       first_ns,              -- the time of its first call
+       last_ns                -- when it ended, or last counted its calls
+  FROM unrecorded_process;
+
 -- files: newest thread_id of thread
 CREATE VIEW threads AS
 -- The threads that made a traced call. If a tid is reused, the new thread has a separate row.

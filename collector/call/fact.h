@@ -90,6 +90,11 @@ struct ct_gpu_process_facts {
     int64_t pid, memory_bytes, busy_percent, memory_busy_percent;
 };
 
+/* A process without a segment. `calls` is the number of calls that it has reported. */
+struct ct_unrecorded_facts {
+    int64_t pid, uid, calls, first_ns, last_ns; /* the times of its first and last report */
+};
+
 enum ct_fact_type {
 #define FACT(type, facts, texts) CT_FACT_##type,
 #include "fact.def"
@@ -120,6 +125,7 @@ struct ct_fact {
         struct ct_gpu_facts gpu;
         struct ct_gpu_sample_facts gpu_sample;
         struct ct_gpu_process_facts gpu_process;
+        struct ct_unrecorded_facts unrecorded;
     };
 };
 

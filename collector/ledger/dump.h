@@ -20,7 +20,7 @@
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 5,              /* raised by any change to this file, dump.def or the structs of
+    CT_DUMP_VERSION = 6,              /* raised by any change to this file, dump.def or the structs of
                                        * facts */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
@@ -97,6 +97,7 @@ union ct_dump_body {
     struct ct_gpu_facts gpu;
     struct ct_gpu_sample_facts gpu_sample;
     struct ct_gpu_process_facts gpu_process;
+    struct ct_unrecorded_facts unrecorded;
 };
 static const struct {
     uint8_t body_bytes, texts;

@@ -63,11 +63,15 @@ void ct_tracking_init(struct ct_tracking *tracking, uv_loop_t *loop, const char 
     *tracking = (struct ct_tracking){ .gpu_targets.control = control, .on_found = on_found, .data = data };
     ct_shm_init(&tracking->shm, dir, control);
     tracking->shm.orphans = true;
+    tracking->shm.source.next = &tracking->unrecorded.source;
+    ct_unrecorded_init(&tracking->unrecorded, on_found, data);
     ct_followed_init(&tracking->followed, loop, on_end, data);
 }
 
 int ct_tracking_start(struct ct_tracking *tracking, const struct ct_session *session, bool system)
 {
+    ct_unrecorded_listen(&tracking->unrecorded, tracking->followed.loop, tracking->shm.dir, session->uid,
+                         session->name);
     return ct_watch_create(tracking->followed.loop, tracking->shm.dir, session->uid, session->name, system,
                            on_process, tracking, &tracking->watch);
 }
@@ -139,6 +143,7 @@ static void find_left(const struct ct_shm *shm, char text[CT_LEFT_BYTES])
 void ct_tracking_end(struct ct_tracking *tracking, struct ct_ledger *ledger, bool cut_short)
 {
     struct ct_shm *shm = &tracking->shm;
+    ct_unrecorded_finish(&tracking->unrecorded);
     shm->processes = ct_shm_finish(shm);
     find_left(shm, tracking->left);
     const uint64_t now_ns = ct_monotonic_ns();

@@ -6,6 +6,7 @@
 #include "followed.h"
 #include "gpu_request.h"
 #include "shm_source.h"
+#include "unrecorded_source.h"
 #include "watch.h"
 
 struct ct_session;
@@ -13,7 +14,8 @@ struct ct_session;
 enum { CT_LEFT_NAMED_MAX = 64, CT_LEFT_BYTES = 16 + 12 * CT_LEFT_NAMED_MAX };
 
 struct ct_tracking {
-    struct ct_shm shm; /* a source for the worker */
+    struct ct_shm shm;               /* a source for the worker, which continues with the next one */
+    struct ct_unrecorded unrecorded; /* the processes without a segment; a source, too */
     struct ct_watch *watch;
     struct ct_followed followed;
     struct ct_gpu_targets gpu_targets; /* all processes that have not been closed */

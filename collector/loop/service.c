@@ -367,10 +367,10 @@ static void on_status(char *text, size_t bytes, void *data)
              daemon->failing ? last->error : "ok");
     const struct ct_quota_report all = ct_quota_report_of(last, daemon->tracking.watch, 0, true);
     add_quota(text, bytes, &all);
-    const size_t length = strlen(text);
-    char gpu[CT_MESSAGE_BYTES];
+    char gpu[CT_MESSAGE_BYTES], *const end = text + strlen(text);
     ct_gpu_request_say(&daemon->tracking.gpu_targets, 0, gpu, sizeof(gpu));
-    snprintf(text + length, bytes - length, "gpu %s\nmade_anew %u\n", gpu, daemon->made_anew);
+    snprintf(end, bytes - (size_t)(end - text), "gpu %s\nmade_anew %u\nunrecorded %u\n", gpu,
+             daemon->made_anew, daemon->tracking.unrecorded.reported);
 }
 
 /* The next batch passes the selection on to the hooks. */
@@ -474,7 +474,7 @@ static void stop_loop(struct daemon *daemon)
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
     ct_worker_destroy(daemon->worker);
-    ct_gpu_source_destroy(daemon->tracking.shm.source.next);
+    ct_gpu_source_destroy(daemon->tracking.unrecorded.source.next);
     struct ct_ledger *ledger = &daemon->collection.ledger;
     ct_tracking_end(&daemon->tracking, daemon->failing ? NULL : ledger, daemon->cut_short);
     CT_TEST_POINT("daemon.let_go");
@@ -544,7 +544,7 @@ static int start(struct daemon *daemon, char *message)
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
     daemon->collection.sources = &daemon->tracking.shm.source;
     daemon->collection.bounds = options->bounds;
-    daemon->tracking.shm.source.next = ct_gpu_source_create(options->gpu_interval_ns);
+    daemon->tracking.unrecorded.source.next = ct_gpu_source_create(options->gpu_interval_ns);
     if (options->workers > 1)
         ct_store_commit_by_thread(ledger->store);
     int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);

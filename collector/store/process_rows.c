@@ -169,6 +169,9 @@ int ct_store_fact(struct ct_store *store, const struct ct_fact *fact)
     case CT_FACT_GPU_PROCESS:
         return ct_store_ask(store, CT_SQL_insert_gpu_process, sizeof(fact->gpu_process) / sizeof(int64_t),
                             &fact->gpu_process.time_ns, 1, fact->text, NULL);
+    case CT_FACT_UNRECORDED:
+        return ct_store_ask(store, CT_SQL_save_unrecorded, sizeof(fact->unrecorded) / sizeof(int64_t),
+                            &fact->unrecorded.pid, 3, fact->text, NULL);
     }
     return 0;
 }

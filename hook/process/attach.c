@@ -14,6 +14,7 @@
 #include "system.h"
 #include "test_point.h"
 #include "thread.h"
+#include "unrecorded.h"
 
 enum { LOOK_INTERVAL_NS = 1000000000 };
 static _Atomic uint64_t next_look_ns; /* do not look for a daemon before this CLOCK_MONOTONIC_COARSE time */
@@ -38,15 +39,28 @@ static int32_t producer_distance(void)
     return distance == (int32_t)distance ? (int32_t)distance : 0;
 }
 
+/* If the user's own daemon listens, but there is no file at its path, the process has another folder under
+ * the same name, as in a container. */
+static void report_no_control(const struct ct_session *session, const struct ct_requested *requested,
+                              uint64_t exec_ns)
+{
+    if (requested->is_denied)
+        ct_unrecorded_report(session, requested->denied_uid, 0, exec_ns);
+    else if (requested->is_absent)
+        ct_unrecorded_report(session, session->uid, ENOENT, exec_ns);
+}
+
 /* Creates a segment for the running daemon, if there is one. Requires the process lock. */
 static struct ct_segment *make_segment(uint64_t exec_ns)
 {
     struct ct_session session;
-    struct ct_requested requested;
+    struct ct_requested requested = { 0 };
     struct ct_control *control = ct_daemon_session(&session) ? ct_daemon_find(&session, &requested) : NULL;
     CT_TEST_POINT("attach.looked");
-    if (!control)
+    if (!control) {
+        report_no_control(&session, &requested, exec_ns);
         return NULL;
+    }
     ct_clock_is_counter = requested.clock_is_counter;
     ct_long_begin();
     struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
@@ -59,11 +73,14 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
         .gpu_until_ns = ct_gpu_first_request(requested.gpu_until_ns),
     });
     ct_process_count_epoch();
+    if (!segment)
+        ct_unrecorded_report(&session, requested.system ? 0 : session.uid, ct_segment_error(), exec_ns);
     if (!segment || !ct_daemon_take(control, &requested)) {
         ct_daemon_drop(control);
         return NULL;
     }
     absent_ns = 0;
+    ct_unrecorded_end();
     CT_TEST_POINT("attach.created");
     ct_rows_forget_numbers();
     ct_selection_begin(segment);

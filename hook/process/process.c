@@ -17,6 +17,7 @@
 #include "table.h"
 #include "test_point.h"
 #include "thread.h"
+#include "unrecorded.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -42,6 +43,7 @@ static void start_anew(void)
     ct_gpu_forget();
     ct_segment_forget();
     ct_daemon_forget();
+    ct_unrecorded_forget();
     ct_named_forget();
     ct_descriptor_forget();
     ct_process_lock_forget();
@@ -69,8 +71,12 @@ static pid_t (*next_fork)(void);
 static void mark_exiting(void)
 {
     struct ct_segment *segment = ct_process_current();
+    const bool is_unrecorded = atomic_load_explicit(&ct_is_unrecorded, memory_order_relaxed);
     /* The child of vfork() shares its parent's memory. */
-    if (!segment || ct_fork_memory() != CT_MEMORY_OWN)
+    if ((!segment && !is_unrecorded) || ct_fork_memory() != CT_MEMORY_OWN)
+        return;
+    ct_unrecorded_end();
+    if (!segment)
         return;
     ct_gpu_end();
     CT_TEST_POINT("process.exiting");
@@ -195,8 +201,11 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         struct ct_segment *segment = ct_process_segment();
         if (segment && ct_thread_take(segment, frame))
             break;
-        if (!segment && !was_there)
+        if (!segment && !was_there) {
+            if (CT_UNLIKELY(atomic_load_explicit(&ct_is_unrecorded, memory_order_relaxed)))
+                ct_unrecorded_count();
             return CT_ATTACHED_NOT;
+        }
         if (epoch == ct_process_epoch()) /* no lane is available, or the segment belongs to a vfork()
                                           * parent */
             return CT_ATTACHED_NOWHERE;

@@ -9,6 +9,7 @@
 #include "system.h"
 #include "test_point.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +72,12 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, session->dir, named, session->name);
     const int fd = ct_descriptor_open(path, (own ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        requested->is_absent |= own && errno == ENOENT;
+        requested->is_denied |= errno == EACCES;
+        requested->denied_uid = named;
         return NULL;
+    }
     struct ct_control *control = NULL;
     struct stat status;
     /* A daemon takes a write lock, which users with only read access to the file cannot take. */
@@ -102,6 +107,7 @@ static void find_bell(const struct ct_session *session)
 
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested)
 {
+    requested->is_absent = requested->is_denied = false;
     struct ct_control *control = map_control(session, session->uid, ct_real_euid(), requested);
     if (!control && ct_real_euid() != 0)
         control = map_control(session, 0, 0, requested);

@@ -16,6 +16,9 @@ struct ct_requested {
     uint64_t ring_bytes;
     uint64_t gpu_until_ns; /* of struct ct_control */
     bool clock_is_counter, system;
+    bool is_absent;      /* there is no file at the path of the user's own daemon */
+    bool is_denied;      /* there is a control segment that this process's user may not open */
+    uint32_t denied_uid; /* its owner */
 };
 /* The parts of a session's file paths. */
 struct ct_session {
@@ -25,7 +28,7 @@ struct ct_session {
 /* Reads the session from the settings (setting.h). Returns false if its name or directory is not valid. */
 bool ct_daemon_session(struct ct_session *session);
 /* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system
- * daemon. Returns NULL if there is neither. */
+ * daemon. Returns NULL if there is neither, and then sets `is_absent`, `is_denied` and `denied_uid`. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested);
 /* Makes `control` the current control segment. Returns false if the control segment cannot be moved to its
  * address. */

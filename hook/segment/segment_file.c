@@ -30,6 +30,7 @@ static struct {
     uint32_t functions; /* entries in use */
     uint32_t lanes;
     uint64_t inode, device;
+    int error; /* with which memory or a file was last refused */
     char path[CT_NAME_BYTES];
     _Atomic uint64_t next_ns[2]; /* for each ct_bound_need: allocate no shared memory before this
                                   * CLOCK_MONOTONIC_COARSE time */
@@ -47,6 +48,7 @@ bool ct_segment_may_allocate(enum ct_bound_need need)
 static int refuse(int error, enum ct_bound_need need)
 {
     ct_system_refused(error);
+    own.error = error;
     atomic_store_explicit(&own.next_ns[need], ct_coarse_ns() + REFUSAL_INTERVAL_NS, memory_order_relaxed);
     return -error;
 }
@@ -203,6 +205,7 @@ static bool allocate_first(int fd)
 static struct ct_segment *make(const struct ct_segment_plan *plan, const char *dir)
 {
     const int fd = create_file(dir);
+    own.error = errno;
     if (fd < 0)
         return NULL;
     CT_TEST_POINT("segment_file.file_made");
@@ -213,6 +216,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
         allocate_first(fd)) {
         CT_TEST_POINT("segment_file.allocated");
         map = ct_bound_map(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, fd, 0);
+        own.error = ENOMEM;
     }
     struct ct_segment *segment = NULL;
     if (map) {
@@ -250,6 +254,11 @@ struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan)
     if (!segment && ct_segment_may_allocate(CT_BOUND_FIRST))
         segment = make(plan, NULL);
     return segment;
+}
+
+int ct_segment_error(void)
+{
+    return own.error;
 }
 
 void ct_segment_abandon(void)

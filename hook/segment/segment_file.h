@@ -32,6 +32,8 @@ struct ct_segment_plan {
  * NULL on failure. Except for queries, all functions here require the process lock and permission for system
  * calls (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
+/* Returns the errno with which the last ct_segment_create() has failed. */
+int ct_segment_error(void);
 /* Maps private memory over the segment, so that late writers do no harm. Must be called after the collector
  * has been notified that nothing more will be written. Takes no lock, and calls no functions outside the hook
  * except for system calls. */

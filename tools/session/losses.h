@@ -1,15 +1,22 @@
-/* Explains to users, for each cause, why calls are missing from a trace. */
+/* Explains to users, for each cause, why calls or processes are missing from a trace. */
 #ifndef CT_LOSSES_H
 #define CT_LOSSES_H
 
 #include "names.h"
+#include "unrecorded_report.h"
 
-static const struct {
+struct ct_cause {
     const char *name, *explanation;
-} ct_losses[CT_LOSS_COUNT] = {
+};
+static const struct ct_cause ct_losses[CT_LOSS_COUNT] = {
 #define LOSS(constant, name, explanation) [CT_LOSS_##constant] = { #name, explanation },
 #include "loss_cause.def"
 #undef LOSS
+};
+static const struct ct_cause ct_unrecorded_causes[CT_UNRECORDED_COUNT] = {
+#define UNRECORDED(constant, name, explanation) [CT_UNRECORDED_##constant] = { #name, explanation },
+#include "unrecorded.def"
+#undef UNRECORDED
 };
 
 #endif

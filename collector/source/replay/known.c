@@ -202,15 +202,16 @@ static bool is_end(const char *state)
            strcmp(state, CT_STATE_LEFT) == 0;
 }
 
-/* Returns whether all strings can be stored in the database and all known values are in range. */
-static bool is_gpu_fact(const struct ct_dump_view *view)
+/* Returns whether all strings can be stored in the database and all known values are in range. Such facts
+ * belong to no process of the recording. */
+static bool is_plain_fact(const struct ct_dump_view *view, size_t text_bytes)
 {
     int64_t value[sizeof(union ct_dump_body) / sizeof(int64_t)];
     const size_t values = ct_dump_shapes[view->type].body_bytes / sizeof(value[0]);
     for (uint8_t i = 0; i < ct_dump_shapes[view->type].texts; i++) {
-        char clean[CT_GPU_TEXT_BYTES];
+        char clean[256];
         const size_t bytes = strlen(view->text[i]);
-        if (bytes >= sizeof(clean))
+        if (bytes >= text_bytes)
             return false;
         ct_text_clean(clean, view->text[i], bytes);
         if (strcmp(clean, view->text[i]) != 0)
@@ -282,7 +283,9 @@ bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
     case CT_DUMP_GPU:
     case CT_DUMP_GPU_SAMPLE:
     case CT_DUMP_GPU_PROCESS:
-        return is_gpu_fact(view);
+        return is_plain_fact(view, CT_GPU_TEXT_BYTES);
+    case CT_DUMP_UNRECORDED:
+        return is_plain_fact(view, 256);
     default:
         return true;
     }

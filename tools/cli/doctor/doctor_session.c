@@ -84,12 +84,18 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
     const long long processes = ct_client_status_number(status, "waiting_processes"),
                     threads = ct_client_status_number(status, "waiting_threads"),
                     made_anew = ct_client_status_number(status, "made_anew"),
+                    unrecorded = ct_client_status_number(status, "unrecorded"),
                     functions = ct_client_status_number(status, "merged_functions");
     if (processes > 0 || threads > 0)
         MISS("share",
              "%lld processes and %lld threads wait for others to end, and are not recorded once their shared "
              "memory is full: the daemon has no room for more (docs/operations.md, \"Shares\")",
              processes, threads);
+    if (unrecorded > 0)
+        MISS("unrecorded",
+             "%lld processes made calls but could not be recorded; their reasons: cudatrace sql --session %s "
+             "'SELECT * FROM unrecorded'",
+             unrecorded, doctor->session);
     if (made_anew > 0)
         NOTE("files",
              "the session's files in %s were removed, and the daemon recreated them (%lld times): "

@@ -149,32 +149,39 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
 
 /* Reports what the query finds since `began_ns`, and explains each cause that the result contains. The calls
  * may have been made by this command or by others in the session. */
-static void tell_losses(const char *database, const char *sql, int64_t began_ns)
+static void tell_missing(const char *database, const char *remark, const char *sql, int64_t began_ns,
+                         const struct ct_cause *causes, size_t count)
 {
-    char lost[128], explained[1024] = "";
+    char missing[128], explained[1024] = "";
     size_t length = 0;
-    if (!ask_trace(database, sql, began_ns, lost))
+    if (!ask_trace(database, sql, began_ns, missing))
         return;
-    for (int cause = 0; cause < CT_LOSS_COUNT; cause++) {
-        if (strstr(lost, ct_losses[cause].name) && length < sizeof(explained))
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(missing, causes[i].name) && length < sizeof(explained))
             length += (size_t)snprintf(explained + length, sizeof(explained) - length, "; %s: %s",
-                                       ct_losses[cause].name, ct_losses[cause].explanation);
+                                       causes[i].name, causes[i].explanation);
     }
-    ct_fail(0, "run: %s%s; the view losses has the times", lost, explained);
+    ct_fail(0, "run: %s%s; the view %s", missing, explained, remark);
 }
 
-/* Reports how many calls were counted but not recorded, and how many records of GPU work were dropped. */
-static void tell_all_losses(const char *database, int64_t began_ns)
+/* Reports how many calls were counted but not recorded, how many records of GPU work were dropped, and how
+ * many processes could not be recorded. */
+static void tell_all_missing(const char *database, int64_t began_ns)
 {
-    tell_losses(database,
-                "SELECT sum(calls) || ' calls were counted but not recorded (' || group_concat(DISTINCT "
-                "cause) || ')' "
-                "FROM losses WHERE calls > 0 AND cause <> 'cupti' AND last_ns >= ?1",
-                began_ns);
-    tell_losses(database,
-                "SELECT sum(calls) || ' pieces of GPU work were dropped, or not returned by CUPTI (cupti)' "
-                "FROM losses WHERE calls > 0 AND cause = 'cupti' AND last_ns >= ?1",
-                began_ns);
+    tell_missing(database, "losses has the times",
+                 "SELECT sum(calls) || ' calls were counted but not recorded (' || group_concat(DISTINCT "
+                 "cause) || ')' "
+                 "FROM losses WHERE calls > 0 AND cause <> 'cupti' AND last_ns >= ?1",
+                 began_ns, ct_losses, CT_LOSS_COUNT);
+    tell_missing(database, "losses has the times",
+                 "SELECT sum(calls) || ' pieces of GPU work were dropped, or not returned by CUPTI (cupti)' "
+                 "FROM losses WHERE calls > 0 AND cause = 'cupti' AND last_ns >= ?1",
+                 began_ns, ct_losses, CT_LOSS_COUNT);
+    tell_missing(database, "unrecorded lists them",
+                 "SELECT printf('%d process%s with %d calls could not be recorded (%s)', count(*), "
+                 "iif(count(*) = 1, '', 'es'), sum(calls), group_concat(DISTINCT cause)) "
+                 "FROM unrecorded WHERE last_ns >= ?1 HAVING count(*) > 0",
+                 began_ns, ct_unrecorded_causes, CT_UNRECORDED_COUNT);
 }
 
 /* Reports which processes did not record their GPU work, and if --gpu or --gpu-graphs had no effect. */
@@ -325,7 +332,7 @@ static int trace_command(struct run_options *options, char **command)
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);
-        tell_all_losses(database, traced.began_ns);
+        tell_all_missing(database, traced.began_ns);
         if (ran && options->gpu)
             tell_gpu(database, traced.began_ns, options->graphs);
     }

@@ -1,0 +1,296 @@
+#include "unrecorded_source.h"
+
+#include "clock.h"
+#include "interner.h"
+#include "log.h"
+#include "real_user.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    OF_USER_MAX = 64,    /* of each other user, ever */
+    OF_OTHERS_MAX = 256, /* of all other users, ever */
+    RECEIVE_MAX = 64,    /* reports read at once */
+    PAUSE_MS = 10,       /* between two reads */
+};
+
+static const char *const causes[CT_UNRECORDED_COUNT] = {
+#define UNRECORDED(constant, name, explanation) [CT_UNRECORDED_##constant] = #name,
+#include "unrecorded.def"
+#undef UNRECORDED
+};
+
+static struct ct_unrecorded *of(struct ct_source *source)
+{
+    return (struct ct_unrecorded *)source;
+}
+
+/* ---- reports ---- */
+
+static struct ct_unrecorded_process *find(struct ct_unrecorded *unrecorded, const struct ucred *sender,
+                                          uint64_t image)
+{
+    for (uint32_t i = 0; i < unrecorded->count; i++) {
+        struct ct_unrecorded_process *process = &unrecorded->process[i];
+        if (process->facts.pid == sender->pid && process->facts.uid == sender->uid && process->image == image)
+            return process;
+    }
+    return NULL;
+}
+
+static uint32_t count_of_user(const struct ct_unrecorded *unrecorded, uint32_t uid)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < unrecorded->count; i++)
+        count += unrecorded->process[i].facts.uid == uid;
+    return count;
+}
+
+/* Returns a place for a process of the user, or NULL. The oldest saved process of the daemon's own user makes
+ * room. */
+static struct ct_unrecorded_process *find_place(struct ct_unrecorded *unrecorded, uint32_t uid)
+{
+    const bool is_other = uid != unrecorded->own_uid;
+    if (is_other && (unrecorded->others >= OF_OTHERS_MAX || count_of_user(unrecorded, uid) >= OF_USER_MAX))
+        return NULL;
+    struct ct_unrecorded_process *place = NULL;
+    if (unrecorded->count < CT_UNRECORDED_MAX)
+        place = &unrecorded->process[unrecorded->count++];
+    for (uint32_t i = 0; !place && i < CT_UNRECORDED_MAX; i++) {
+        struct ct_unrecorded_process *process = &unrecorded->process[i];
+        if (process->facts.uid == unrecorded->own_uid && !process->is_new && !process->is_saved)
+            place = process;
+    }
+    unrecorded->others += place && is_other;
+    return place;
+}
+
+/* The report's numbers are the process's own, which may be wrong, but must be valid in the database. */
+static bool take(struct ct_unrecorded *unrecorded, const struct ct_unrecorded_report *report,
+                 const struct ucred *sender)
+{
+    const int64_t now_ns = (int64_t)ct_monotonic_ns();
+    struct ct_unrecorded_process *process = find(unrecorded, sender, report->image);
+    if (!process) {
+        process = find_place(unrecorded, sender->uid);
+        if (!process)
+            return false;
+        *process = (struct ct_unrecorded_process){
+            .facts = { .pid = sender->pid, .uid = sender->uid, .first_ns = now_ns },
+            .image = report->image,
+            .cause = report->cause,
+            .error = report->error < 4096 ? (int)report->error : EINVAL,
+        };
+        ct_text_clean(process->cmdline, report->cmdline,
+                      strnlen(report->cmdline, sizeof(report->cmdline) - 1));
+        unrecorded->reported++;
+    }
+    const uint64_t calls = report->calls < CT_UNSENT_CALLS_MAX ? report->calls : CT_UNSENT_CALLS_MAX;
+    if ((int64_t)calls > process->facts.calls)
+        process->facts.calls = (int64_t)calls;
+    process->facts.last_ns = now_ns;
+    process->is_new = true;
+    return true;
+}
+
+/* Returns 1 for a report, 0 for another datagram, and -1 if there is none. */
+static int receive(int socket, struct ct_unrecorded_report *report, struct ucred *sender)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = { report, sizeof(*report) };
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+    };
+    const ssize_t bytes = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (bytes < 0)
+        return -1;
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (bytes != sizeof(*report) || message.msg_flags & MSG_TRUNC || report->magic != CT_UNRECORDED_MAGIC ||
+        report->cause >= CT_UNRECORDED_COUNT || !head || head->cmsg_type != SCM_CREDENTIALS)
+        return 0;
+    memcpy(sender, CMSG_DATA(head), sizeof(*sender));
+    return 1;
+}
+
+static bool receive_all(struct ct_unrecorded *unrecorded)
+{
+    struct ct_unrecorded_report report;
+    struct ucred sender;
+    bool has_changed = false;
+    int result = 0;
+    uv_mutex_lock(&unrecorded->lock);
+    for (int i = 0; i < RECEIVE_MAX && result >= 0 && unrecorded->socket >= 0; i++) {
+        result = receive(unrecorded->socket, &report, &sender);
+        if (result != 1)
+            continue;
+        if (take(unrecorded, &report, &sender)) {
+            has_changed = true;
+        } else if (!unrecorded->has_complained) {
+            unrecorded->has_complained = true;
+            ct_log(CT_LOG_unrecorded, "more processes of user %u cannot be recorded than the trace lists",
+                   sender.uid);
+        }
+    }
+    uv_mutex_unlock(&unrecorded->lock);
+    return has_changed;
+}
+
+static void on_pause(uv_timer_t *timer);
+
+/* Reads at most RECEIVE_MAX reports every PAUSE_MS, even if a process sends reports without a pause. */
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct ct_unrecorded *unrecorded = poll->data;
+    const bool has_changed = receive_all(unrecorded);
+    uv_poll_stop(poll);
+    uv_timer_start(&unrecorded->pause, on_pause, PAUSE_MS, 0);
+    if (has_changed)
+        unrecorded->on_report(unrecorded->data);
+}
+
+static void on_pause(uv_timer_t *timer)
+{
+    struct ct_unrecorded *unrecorded = timer->data;
+    uv_poll_start(&unrecorded->poll, UV_READABLE, on_readable);
+}
+
+/* ---- the source ---- */
+
+/* Takes the reports that have been sent before the batch, which may be the last one. */
+static int begin(struct ct_source *source, struct ct_batch *batch)
+{
+    (void)batch;
+    receive_all(of(source));
+    return 0;
+}
+
+static int streams(struct ct_source *source, struct ct_batch *batch)
+{
+    (void)source, (void)batch;
+    return 0;
+}
+
+static void watermark(struct ct_source *source, struct ct_batch *batch)
+{
+    (void)source, (void)batch;
+}
+
+/* A batch with facts is committed before the next one begins, so publish() and revert() refer to these facts.
+ */
+static int save(struct ct_source *source, struct ct_batch *batch)
+{
+    struct ct_unrecorded *unrecorded = of(source);
+    int error = 0;
+    uv_mutex_lock(&unrecorded->lock);
+    for (uint32_t i = 0; i < unrecorded->count && !error; i++) {
+        struct ct_unrecorded_process *process = &unrecorded->process[i];
+        if (!process->is_new)
+            continue;
+        const struct ct_fact fact = { .type = CT_FACT_UNRECORDED,
+                                      .text = { causes[process->cause], strerror(process->error),
+                                                process->cmdline },
+                                      .unrecorded = process->facts };
+        error = ct_ledger_save(batch->ledger, &fact);
+        process->is_new = false;
+        process->is_saved = batch->is_alone = true;
+    }
+    uv_mutex_unlock(&unrecorded->lock);
+    return error;
+}
+
+static void end_batch(struct ct_unrecorded *unrecorded, bool is_committed)
+{
+    uv_mutex_lock(&unrecorded->lock);
+    for (uint32_t i = 0; i < unrecorded->count; i++) {
+        struct ct_unrecorded_process *process = &unrecorded->process[i];
+        process->is_new |= process->is_saved && !is_committed;
+        process->is_saved = false;
+    }
+    uv_mutex_unlock(&unrecorded->lock);
+}
+
+static void publish(struct ct_source *source, struct ct_batch *batch)
+{
+    (void)batch;
+    end_batch(of(source), true);
+}
+
+static void revert(struct ct_source *source)
+{
+    end_batch(of(source), false);
+}
+
+static void rest(struct ct_source *source, struct ct_report *report)
+{
+    (void)source, (void)report;
+}
+
+static const struct ct_source_class unrecorded_class = {
+    .begin = begin,
+    .watermark = watermark,
+    .streams = streams,
+    .save = save,
+    .publish = publish,
+    .revert = revert,
+    .rest = rest,
+};
+
+/* ---- life ---- */
+
+/* Returns a descriptor or -errno. */
+static int listen_at(const char *dir, uint32_t uid, const char *session)
+{
+    struct sockaddr_un address;
+    const socklen_t bytes = ct_unrecorded_address(&address, dir, uid, session);
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0 &&
+        bind(fd, (const struct sockaddr *)&address, bytes) == 0)
+        return fd;
+    const int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return -error;
+}
+
+void ct_unrecorded_init(struct ct_unrecorded *unrecorded, void (*on_report)(void *data), void *data)
+{
+    *unrecorded = (struct ct_unrecorded){ .source.class = &unrecorded_class,
+                                          .socket = -1,
+                                          .own_uid = ct_real_euid(),
+                                          .on_report = on_report,
+                                          .data = data };
+    uv_mutex_init(&unrecorded->lock);
+}
+
+void ct_unrecorded_listen(struct ct_unrecorded *unrecorded, uv_loop_t *loop, const char *dir, uint32_t uid,
+                          const char *session)
+{
+    const int fd = listen_at(dir, uid, session);
+    if (fd < 0) {
+        ct_log(CT_LOG_unrecorded, "processes that cannot be recorded will not be listed: %s", strerror(-fd));
+        return;
+    }
+    uv_timer_init(loop, &unrecorded->pause);
+    uv_poll_init(loop, &unrecorded->poll, fd);
+    unrecorded->pause.data = unrecorded->poll.data = unrecorded;
+    uv_mutex_lock(&unrecorded->lock);
+    unrecorded->socket = fd;
+    uv_mutex_unlock(&unrecorded->lock);
+    uv_poll_start(&unrecorded->poll, UV_READABLE, on_readable);
+}
+
+void ct_unrecorded_finish(struct ct_unrecorded *unrecorded)
+{
+    if (unrecorded->socket < 0)
+        return;
+    uv_poll_stop(&unrecorded->poll);
+    uv_close((uv_handle_t *)&unrecorded->poll, NULL);
+    uv_close((uv_handle_t *)&unrecorded->pause, NULL);
+    close(unrecorded->socket);
+    unrecorded->socket = -1;
+}

@@ -1,0 +1,50 @@
+/* Receives the reports of processes that cannot create a segment (proto/unrecorded_report.h), and saves a
+ * fact for each of these processes.
+ *
+ * Any user may send reports. The kernel provides the PID and the user of a report. The number of processes is
+ * bounded for each other user, and for all of them together. */
+#ifndef CT_UNRECORDED_SOURCE_H
+#define CT_UNRECORDED_SOURCE_H
+
+#include "source.h"
+#include "unrecorded_report.h"
+
+#include <uv.h>
+
+enum { CT_UNRECORDED_MAX = 512 }; /* remembered at once. The daemon's own user may have reported more */
+
+struct ct_unrecorded_process {
+    struct ct_unrecorded_facts facts;
+    uint64_t image;
+    uint32_t cause;
+    int error;
+    char cmdline[sizeof(((struct ct_unrecorded_report *)NULL)->cmdline)];
+    bool is_new;   /* not saved since its last report */
+    bool is_saved; /* in the batch that is being made */
+};
+
+struct ct_unrecorded {
+    struct ct_source source; /* first; for the worker */
+    uv_poll_t poll;
+    uv_timer_t pause;
+    void (*on_report)(void *data);
+    void *data;
+    uint32_t own_uid;
+    _Atomic uint32_t reported; /* processes that have sent a report */
+    uv_mutex_t lock;           /* for the following, which the loop and the worker share */
+    int socket;                /* -1: reports cannot be received */
+    bool has_complained;
+    struct ct_unrecorded_process process[CT_UNRECORDED_MAX];
+    uint32_t count, others;
+};
+
+/* `on_report` is called on the loop thread after a process has been added or has changed. */
+void ct_unrecorded_init(struct ct_unrecorded *unrecorded, void (*on_report)(void *data), void *data);
+/* Listens for reports to the daemon of user `uid` in the session. If this is not possible, writes to the log.
+ */
+void ct_unrecorded_listen(struct ct_unrecorded *unrecorded, uv_loop_t *loop, const char *dir, uint32_t uid,
+                          const char *session);
+/* Stops listening. Call on the loop thread after the worker has ended. */
+void ct_unrecorded_finish(struct ct_unrecorded *unrecorded);
+
+#endif

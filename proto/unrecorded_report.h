@@ -1,0 +1,50 @@
+/* The report of a process that cannot create a segment, and that the daemon would not notice otherwise. The
+ * process sends a datagram to the session's abstract socket, because it may be unable to open the session's
+ * files. The kernel adds the sender's PID and user. Any user may send reports, so the daemon bounds their
+ * number. */
+#ifndef CT_PROTO_UNRECORDED_REPORT_H
+#define CT_PROTO_UNRECORDED_REPORT_H
+
+#include "session_names.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define CT_UNRECORDED_MAGIC UINT64_C(0x3152535554445543) /* the bytes "CUDTUSR1" */
+
+enum ct_unrecorded_cause {
+#define UNRECORDED(constant, name, explanation) CT_UNRECORDED_##constant,
+#include "unrecorded.def"
+#undef UNRECORDED
+    CT_UNRECORDED_COUNT
+};
+
+struct ct_unrecorded_report {
+    uint64_t magic;
+    uint32_t cause; /* enum ct_unrecorded_cause */
+    uint32_t error; /* errno */
+    uint64_t image; /* distinguishes the programs that a process executes */
+    uint64_t calls; /* made without a segment so far */
+    char cmdline[256];
+};
+static_assert(sizeof(struct ct_unrecorded_report) == 288, "ct_unrecorded_report");
+
+/* Fills in the address of a session's socket, which is not a file. Returns its length, or 0 if the name is
+ * too long. */
+static inline socklen_t ct_unrecorded_address(struct sockaddr_un *address, const char *dir, uint32_t uid,
+                                              const char *session)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_bell_path(path, dir, uid, session);
+    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    const size_t bytes = strlen(path);
+    if (bytes >= sizeof(address->sun_path))
+        return 0;
+    memcpy(address->sun_path + 1, path, bytes); /* after a NUL, which makes the name abstract */
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
+}
+
+#endif

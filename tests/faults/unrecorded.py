@@ -1,0 +1,128 @@
+"""Tests that processes without a segment are listed with the reason, and with exactly as many calls as they have made."""
+import os
+import resource
+import socket
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
+from fault_test import CUDATRACE, DEADLINE_S, DRIVER_PATH, WORKLOADS, Session, can, check, equal, mount_namespace, promise
+from replay_test import check_same, replay, tables
+
+CALLS = WORKLOADS / "calls"
+# The driver cannot write its counts, because the program would exceed the limit.
+UNCOUNTED = ["env", "-u", "SIMCUDA_COUNTS", "sh", "-c"]
+LIMITED = [*UNCOUNTED, 'ulimit -f 0; exec "$0" --calls 100 2>&1 | cat', CALLS]
+
+
+def counted(s):
+    """Returns the driver's counts of calls by PID."""
+    sums = {}
+    for (pid, _), calls in s.truth().items():
+        sums[pid] = sums.get(pid, 0) + calls
+    return sums
+
+
+def listed(s, columns="pid, uid, cause, error, calls"):
+    s.flush()
+    return s.rows(f"SELECT {columns} FROM unrecorded ORDER BY first_ns")
+
+
+def no_room():
+    """Checks a process that may not create files, with and without `run`, and the replay of a recording."""
+    with Session() as s, promise("unrecorded"):
+        recording, again = s.dir / "recording", s.dir / "again.db"
+        s.run(CALLS, "--calls", 100, preload=False)
+        (calls,) = counted(s).values()
+        s.start_daemon("--record", recording)
+        s.run(*LIMITED)
+        ((pid, *rest),) = listed(s)
+        equal(rest, [os.geteuid(), "memory", "File too large", calls], f"process {pid}")
+        equal(s.value("SELECT count(*) FROM processes"), 0, "recorded processes")
+        check(str(CALLS) in s.value("SELECT cmdline FROM unrecorded"), "its command")
+        equal(s.status()["unrecorded"], "1", "the status")
+        check("  miss  unrecorded  1 processes made calls" in s.cudatrace("doctor", status=1).stdout, "the doctor's answer")
+        s.stop_daemon()
+        replay("--replay", recording, "--db", again)
+        check_same(tables(again), tables(s.db), "the replay")
+    with Session() as s, promise("unrecorded"):
+        done = s.run(CUDATRACE, "run", "--db", s.db, "--", *LIMITED, preload=False, env={"LD_LIBRARY_PATH": DRIVER_PATH})
+        check(f"run: 1 process with {calls} calls could not be recorded (memory); memory: shared memory was refused: enlarge" in done.stderr, done.stderr)
+
+
+def room_again():
+    """Checks a process that gets its segment later."""
+    with Session() as s, promise("unrecorded"):
+        s.start_daemon()
+        program = s.start(*UNCOUNTED, 'ulimit -S -f 0; exec "$0" "$@"', WORKLOADS / "gpu_work", "--rounds", 1, "--end", "commands",
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        program.stdout.readline()
+        while not listed(s):
+            pass
+        resource.prlimit(program.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        while not s.value("SELECT count(*) FROM processes"):
+            program.stdin.write("call\n")
+            program.stdin.flush()
+            program.stdout.readline()
+            s.flush()
+        program.communicate(timeout=DEADLINE_S)
+        s.flush()
+        equal([(row[0], row[-1] > 0) for row in listed(s)], [(s.value("SELECT pid FROM processes"), True)], "the listed process")
+        s.check_sums(lost=None)
+
+
+def own_folder():
+    """Checks a process that has its own /dev/shm, as in a container."""
+    with Session() as s, promise("unrecorded"):
+        s.start_daemon()
+        s.run(*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"', CALLS, "--calls", 100)
+        ((pid, *rest),) = listed(s)
+        equal(rest, [os.geteuid(), "folder", "No such file or directory", counted(s)[pid]], "the process")
+
+
+def attack(session):
+    """Sends reports of no process, and of more processes than the daemon lists."""
+    def report(image, cause=0, magic=b"CUDTUSR1"):
+        return magic + struct.pack("<IIQQ", cause, 2 ** 32 - 1, image, 2 ** 64 - 1) + b"\x1b[1m\xff" * 51 + b"x"
+
+    to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    to.connect(f"\0/dev/shm/cudatrace.0.{session}.bell")
+    for datagram in b"", b"x", report(0) + b"x", report(0)[:-1], report(0, 3), report(0, magic=b"x" * 8), *map(report, range(1000)):
+        to.send(datagram)
+
+
+def other_users(uid=12001):
+    """Checks processes of other users, and that a user cannot add more than a few processes, or any of another user."""
+    from users import Users, attempt
+    with Session() as s, promise("unrecorded"):
+        u = Users(s)
+        s.start_daemon()
+        u.run(uid, u.calls, "--calls", 100, preload=True)
+        ((pid, *rest),) = listed(s)
+        equal(rest, [uid, "user", "Permission denied", counted(s)[pid]], "the process")
+        equal(attempt(uid, lambda: attack(s.name)), "None", "the attack")
+        rows = listed(s, "uid, calls, cmdline")
+        equal((len(rows), {row[0] for row in rows}), (64, {uid}), "listed processes and their users")
+        check(all(calls <= 2 ** 48 for _, calls, _ in rows), rows[-1])
+        check("\x1b" not in s.cudatrace("sql", "SELECT * FROM unrecorded").stdout, "an escape sequence is printed")
+        check("more processes of user" in s.log(), s.log())
+        s.run(*LIMITED)
+        equal([row[0] for row in listed(s, "uid")][64:], [0], "the user of a process after the attack")
+    with Session() as s, promise("unrecorded"):
+        u = Users(s)
+        shm = u.folder("shm")  # only root can create files in it
+        s.daemon = subprocess.Popen([s.daemon_program, "--foreground", "--db", s.db, "--session", s.name, "--system", "--shm-dir", shm])
+        s.wait_until_served("--shm-dir", shm)
+        u.run(uid, u.calls, "--calls", 100, preload=True, env={"CUDATRACE_SHM_DIR": str(shm)})
+        s.cudatrace("flush", "--shm-dir", shm)
+        ((pid, *rest),) = s.rows("SELECT pid, uid, cause, error, calls FROM unrecorded")
+        equal(rest, [uid, "folder", "Permission denied", counted(s)[pid]], "the process")
+
+
+no_room()
+room_again()
+if can("mount namespaces", "a process with its own /dev/shm"):
+    own_folder()
+if can("several users", "processes of other users") and can("everyone's /dev/shm", "processes of other users"):
+    other_users()
