@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "code_check.h"
+#include "proc.h"
 #include "targets.h"
 
 #include <errno.h>
@@ -73,7 +74,7 @@ static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *
 static const char *obstacle(int error)
 {
     if (error == -EBUSY)
-        return "is being attached to or detached by another command";
+        return "is being attached to or detached by";
     return error == -ETXTBSY ? "has other code in memory than the file, from a debugger or `cudatrace attach "
                                "--inline`, and probes there would crash it"
                              : NULL;
@@ -95,9 +96,14 @@ void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mappe
                                             : strerror(-file->error));
         return;
     }
+    char holder[CT_HOLDER_BYTES + 1] = "";
+    if (file->error == -EBUSY) {
+        holder[0] = ' ';
+        ct_proc_describe_holder(culprit, holder + 1);
+    }
     if (culprit != file->culprit)
-        fprintf(stderr, "cudatrace-probe: cannot attach to %s yet: process %d %s\n", image->name,
-                (int)culprit, obstacle(file->error));
+        fprintf(stderr, "cudatrace-probe: cannot attach to %s yet: process %d %s%s\n", image->name,
+                (int)culprit, obstacle(file->error), holder);
     file->culprit = culprit;
 }
 

@@ -15,7 +15,7 @@ from attach_test import INLINE, Attach, attach, await_leave, detach, mapped, rec
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, fifo, has_closed, needs, refuse_system_call, wait_for
 from needs import become_nobody, sleeper
 from screen_test import Screen, findable
-from untraced import PROGRAM, VERSION, Program
+from untraced import PROGRAM, VERSION, Program, lock, lock_as_stranger
 
 # ---- recorded calls ----
 
@@ -360,8 +360,7 @@ def left_after_another(s):
     """Checks that detach waits while another command is working on the process."""
     p = Program(s, "paced")
     Attach(s, p.pid, "--stay").end(number=None)
-    folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(folder, fcntl.LOCK_EX)
+    folder = lock(p.pid)
     child = s.start(CUDATRACE, "detach", p.pid, preload=False, stderr=subprocess.PIPE, text=True)
     check("waiting for another command that is busy with it" in child.stderr.readline(), "the command did not wait")
     equal(child.poll(), None, "its status meanwhile")
@@ -369,6 +368,31 @@ def left_after_another(s):
     said = child.communicate(timeout=DEADLINE_S)[1]
     equal(child.returncode, 0, said)
     check("of its calls are in" in said, said)
+    p.end(signal.SIGTERM)
+
+
+def locked(s):
+    """Checks that Ctrl-C ends the wait for another command at the end of a recording, and that the message names that command. Another user
+    must not be able to take the lock."""
+    p = Program(s, "paced")
+    stranger = lock_as_stranger(s, p.pid) if can("several users", "a lock of another user") else None
+    a = Attach(s, p.pid)
+    a.await_line("is recorded")
+    folder = lock(p.pid)
+    said = attach(s, p.pid, status=1)
+    check("is already attached to" in said, said)
+    a.child.send_signal(signal.SIGINT)
+    a.await_line("waiting for another command that is busy with it")
+    said = a.end(status=1)
+    check(f"is still recorded: another command (process {os.getpid()}) keeps its lock" in said, said)
+    os.close(folder)
+    detach(s, p.pid)
+    folder = lock(p.pid)
+    said = attach(s, p.pid, status=1)
+    check(f"is being attached to or detached by another command (process {os.getpid()})" in said, said)
+    os.close(folder)
+    if stranger:
+        stranger.communicate(timeout=DEADLINE_S)
     p.end(signal.SIGTERM)
 
 
@@ -606,8 +630,9 @@ ROUNDS = by_tier(1, 3)
 LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
-TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing, without_first, all_and_new, contained, refused, limited, builds,
-                                           daemon_gone, detached_without_daemon, cut_short, left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
+TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing, without_first,
+                                           all_and_new, contained, refused, limited, builds, daemon_gone, detached_without_daemon, cut_short,
+                                           left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time, locked)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
           for mode, threads, rounds in LOADS}
 

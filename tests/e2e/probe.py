@@ -2,7 +2,6 @@
 counted, even if the probe, a writer, the daemon or the process is killed."""
 import collections
 import contextlib
-import fcntl
 import fnmatch
 import itertools
 import json
@@ -16,7 +15,7 @@ import sys
 from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, by_tier, can, check, counts, equal, first_thread_has_ended,
     wait_for)
 from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, truth_of, writer_of
-from untraced import VERSION, Background, Program
+from untraced import VERSION, Background, Program, lock, lock_as_stranger
 
 METHODS = "session", "multi", "event"
 
@@ -508,15 +507,17 @@ def in_use(s, target):
     loaded it. Once the probe has attached, it must report that the functions are probed, and record all calls from then on, even if the
     process has ended."""
     p = Program(s, "steps")
-    folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(folder, fcntl.LOCK_EX)
+    stranger = lock_as_stranger(s, p.pid) if can("several users", "a lock of another user") else None
+    folder = lock(p.pid)
     probe = Background(s, CUDATRACE, "probe", "--session", s.name, *(s.every if target == "every" else ["--pid", p.pid]))
     line = probe.await_line("probe: ")
-    check(f"process {p.pid} is being attached to or detached by another command" in line, probe.said)
+    check(f"process {p.pid} is being attached to or detached by another command (process {os.getpid()})" in line, probe.said)
     if target == "every":
         p.end()
     os.close(folder)
     probe.await_line("functions are probed")
+    if stranger:
+        stranger.communicate(timeout=DEADLINE_S)
     if target == "every":
         p = Program(s, "steps")
     before = truth_of(s, p.pid) if target == "one" else collections.Counter()

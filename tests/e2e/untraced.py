@@ -1,7 +1,10 @@
-"""Runs an untraced program (attached.c), and runs commands in the background whose lines on standard error a test can wait for."""
+"""Runs an untraced program (attached.c), locks it, and runs commands in the background whose lines on standard error a test can wait for."""
+import fcntl
+import os
 import select
 import signal
 import subprocess
+import sys
 
 from cudatrace_test import DEADLINE_S, WORKLOADS, check, equal
 
@@ -59,3 +62,32 @@ class Background:
         if status is not None:
             equal(self.child.returncode, status, f"the status of {self.name}, which printed {self.said}")
         return self.said
+
+
+def lock(pid):
+    """Takes the lock that attach, detach and probe hold while they change or examine the process's code. Returns a descriptor."""
+    folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    return folder
+
+
+LOCKER = """
+import fcntl, os, sys
+folder, held = sys.argv[1], 0
+for name in ["", *os.listdir(folder)]:
+    try:
+        fcntl.flock(os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held += 1
+    except OSError:
+        pass
+print(held, flush=True)
+sys.stdin.read()
+"""
+
+
+def lock_as_stranger(s, pid):
+    """Starts a program of another user that locks everything in /proc/PID that this user can open, and keeps it locked."""
+    stranger = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sys.executable, "-c", LOCKER, f"/proc/{pid}",
+                       preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(int(stranger.stdout.readline()) > 0, "the other user could lock nothing")
+    return stranger

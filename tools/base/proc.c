@@ -78,17 +78,75 @@ bool ct_proc_has_mapped(pid_t pid, const char *part)
     return found;
 }
 
-int ct_proc_lock(pid_t pid)
+/* Opens the folder of the thread's descriptors, which only root and users who may attach to the process can
+ * open. Any user can open /proc/PID, and could lock it for ever. */
+static int open_lock(pid_t thread)
 {
     char path[64];
-    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)thread);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    const int error = -errno;
+    return fd < 0 ? -errno : fd;
+}
+
+/* If the first thread has exited, only root can open its folder, so all commands lock the folder of another
+ * thread. If another thread is found after locking, other commands may hold that thread's folder. */
+int ct_proc_lock(pid_t pid)
+{
+    enum { TRIES = 100 };
+    pid_t thread = ct_proc_thread(pid);
+    for (int i = 0; i < TRIES; i++) {
+        const int fd = open_lock(thread);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            const int error = -errno;
+            close(fd);
+            return error;
+        }
+        const pid_t locked = thread;
+        thread = ct_proc_thread(pid);
+        if (thread == locked)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    return -EWOULDBLOCK;
+}
+
+static pid_t listed_holder(ino_t wanted)
+{
+    FILE *locks = fopen("/proc/locks", "re");
+    char line[256];
+    pid_t holder = 0;
+    while (locks && !holder && fgets(line, sizeof(line), locks)) {
+        int pid;
+        unsigned long long inode;
+        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) == 2 && inode == wanted)
+            holder = pid;
+    }
+    if (locks)
+        fclose(locks);
+    return holder;
+}
+
+/* The kernel delivers the list of locks one page at a time, and continues by position. If a lock disappears
+ * between two pages, another lock can be missed, so a failed search is repeated. */
+pid_t ct_proc_flock_holder(ino_t inode)
+{
+    enum { LOOKS = 4 };
+    pid_t holder = 0;
+    for (int look = 0; look < LOOKS && !holder; look++)
+        holder = listed_holder(inode);
+    return holder;
+}
+
+void ct_proc_describe_holder(pid_t pid, char text[CT_HOLDER_BYTES])
+{
+    struct stat status;
+    const int fd = open_lock(ct_proc_thread(pid));
+    const pid_t holder = fd >= 0 && fstat(fd, &status) == 0 ? ct_proc_flock_holder(status.st_ino) : 0;
     if (fd >= 0)
         close(fd);
-    return error;
+    snprintf(text, CT_HOLDER_BYTES, holder > 0 ? "another command (process %d)" : "another command",
+             (int)holder);
 }
 
 uint64_t ct_proc_namespace(void)

@@ -23,9 +23,15 @@ char *ct_proc_file(pid_t pid, const char *name, size_t *bytes);
 bool ct_proc_has_mapped(pid_t pid, const char *part);
 
 /* Takes the lock that keeps other attach and detach commands from changing the process's code. Only one
- * command can hold the lock. Returns a descriptor, which the caller closes, or -errno: -EWOULDBLOCK while
- * another command holds the lock. */
+ * command can hold the lock, and only root and users who may attach to the process can take it. Returns a
+ * descriptor, which the caller closes, or -errno: -EWOULDBLOCK while another command holds the lock. */
 int ct_proc_lock(pid_t pid);
+enum { CT_HOLDER_BYTES = 64 };
+/* Describes the command that holds that lock, with its process ID if it is known. */
+void ct_proc_describe_holder(pid_t pid, char text[CT_HOLDER_BYTES]);
+/* Returns the process that holds a flock(2) lock on the inode, or 0 if the inode is not locked. Trying to
+ * take a daemon's lock instead, even briefly, could make a starting daemon give up. */
+pid_t ct_proc_flock_holder(ino_t inode);
 
 /* Returns the inode number of our own PID namespace, or 0 if unknown. */
 uint64_t ct_proc_namespace(void);

@@ -91,13 +91,18 @@ static void take_signals(struct attach *attach)
     attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Discards signals that have arrived. A second signal kills this process, which may be blocked writing its
- * messages. */
-static void release_signals(const struct attach *attach)
+static void discard_signals(const struct attach *attach)
 {
     struct signalfd_siginfo seen;
     while (read(attach->signals, &seen, sizeof(seen)) > 0)
         ;
+}
+
+/* Discards signals that have arrived. A second signal kills this process, which may be blocked writing its
+ * messages. */
+static void release_signals(const struct attach *attach)
+{
+    discard_signals(attach);
     sigprocmask(SIG_SETMASK, &attach->inherited_mask, NULL);
 }
 
@@ -118,6 +123,7 @@ static int record(struct attach *attach)
             stay_behind(attach);
         return attach->set.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
     }
+    discard_signals(attach); /* the next signal ends the waits for locks */
     ct_attach_set_leave(&attach->set);
     attach->set.has_failed |= !ct_attach_flush("attach", attach->daemon);
     release_signals(attach);

@@ -150,6 +150,17 @@ static bool refuse(struct ct_attachment *attachment, const char *why)
     return false;
 }
 
+static bool refuse_locked(struct ct_attachment *attachment)
+{
+    char holder[CT_HOLDER_BYTES], why[128];
+    ct_proc_describe_holder(attachment->target.pid, holder);
+    if (attachment->lock == -EWOULDBLOCK)
+        snprintf(why, sizeof(why), "is being attached to or detached by %s", holder);
+    else
+        snprintf(why, sizeof(why), "cannot be locked: %s", strerror(-attachment->lock));
+    return refuse(attachment, why);
+}
+
 bool ct_attachment_open(struct ct_attachment *attachment, const char *command, pid_t pid,
                         const struct ct_library *library)
 {
@@ -163,7 +174,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
     if (target->kind == CT_TARGET_FINE && !ct_attachment_records(attachment)) {
         attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
-            return refuse(attachment, "is being attached to or detached by another command");
+            return refuse_locked(attachment);
         /* Look for an area again, because the command that held the lock may have just mapped one. */
         ct_memory_look(&target->memory);
         ct_visitor_begin(&attachment->visitor, &target->memory, library);
@@ -472,11 +483,20 @@ static bool leave(struct ct_attachment *attachment)
     return attachment->state == CT_ATTACHMENT_OVER;
 }
 
-/* Locks a recorded process. Waits while another command holds the lock, which is released when that command
- * exits. Sets the state and returns false if there is nothing left to do. */
+/* Returns whether Ctrl-C was pressed while the command blocks its signals. */
+static bool is_interrupted(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP));
+}
+
+/* Locks a recorded process. Waits while another command holds the lock, until a deadline or Ctrl-C. Sets the
+ * state and returns false if there is nothing left to do. */
 static bool await_lock(struct ct_attachment *attachment)
 {
     const uint64_t since_ns = ct_monotonic_ns();
+    char holder[CT_HOLDER_BYTES], text[160];
     bool is_said = false;
     for (;;) {
         attachment->lock = ct_proc_lock(attachment->target.pid);
@@ -493,6 +513,12 @@ static bool await_lock(struct ct_attachment *attachment)
         if (!is_said && ct_monotonic_ns() - since_ns > UINT64_C(1000) * MS_NS) {
             is_said = true;
             print(attachment, ": waiting for another command that is busy with it");
+        }
+        if (ct_monotonic_ns() - since_ns > LEAVE_NS || is_interrupted()) {
+            ct_proc_describe_holder(attachment->target.pid, holder);
+            snprintf(text, sizeof(text), "is still recorded: %s keeps its lock; end that, then detach again",
+                     holder);
+            return fail(attachment, text);
         }
         nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
     }

@@ -3,6 +3,7 @@
 #include "client.h"
 #include "clock_source.h"
 #include "printable.h"
+#include "proc.h"
 #include "schema_version.h"
 #include "selection.h"
 #include "series.h"
@@ -236,37 +237,6 @@ static const char *network_file_system(const char *folder)
     return NULL;
 }
 
-/* Searches the kernel's list of locks for a process that holds a flock(2) lock on the inode. Returns the pid,
- * or 0 if the inode is not locked. */
-static int listed_holder(ino_t wanted)
-{
-    FILE *locks = fopen("/proc/locks", "re");
-    char line[256];
-    int holder = 0;
-    while (locks && !holder && fgets(line, sizeof(line), locks)) {
-        int pid;
-        unsigned long long inode;
-        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) == 2 && inode == wanted)
-            holder = pid;
-    }
-    if (locks)
-        fclose(locks);
-    return holder;
-}
-
-/* Looks up the holder of a daemon's lock in /proc/locks. Trying to take the lock, even briefly, could make a
- * starting daemon give up. The kernel delivers the list of locks one page at a time, and continues by
- * position. If a lock disappears between two pages, another lock can be missed, so a failed search is
- * repeated. */
-static int holder_of(const struct stat *status)
-{
-    enum { LOOKS = 4 };
-    int holder = 0;
-    for (int look = 0; look < LOOKS && !holder; look++)
-        holder = listed_holder(status->st_ino);
-    return holder;
-}
-
 static bool is_this_boot(const char *boot_id)
 {
     char line[64] = "";
@@ -309,7 +279,7 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
         snprintf(what, bytes, "is from an earlier boot: the next numbered file next to it will be written");
     else
         snprintf(what, bytes, "is a trace and will be continued");
-    const int holder = holder_of(status);
+    const int holder = (int)ct_proc_flock_holder(status->st_ino);
     if (!*problem && holder)
         snprintf(problem, sizeof(problem), "process %d writes it for another session", holder);
     if (*problem)
