@@ -73,18 +73,15 @@ static void attach_ahead(struct probe *probe, pid_t pid)
                                          "/run/opengl-driver/lib/libcuda.so.1" };
     enum { USUAL = sizeof(usual) / sizeof(usual[0]) };
     for (size_t i = 0; i < probe->options.named_files + USUAL; i++) {
-        struct stat status;
-        struct ct_mapped_driver image = { 0 };
+        struct ct_mapped_driver image;
         const char *path = i < probe->options.named_files ? probe->options.named_file[i]
                                                           : usual[i - probe->options.named_files];
-        if (stat(path, &status) != 0 || strlen(path) >= sizeof(image.path))
+        const int fd = ct_mapped_driver_open(&image, path);
+        if (fd < 0)
             continue;
-        image.device = status.st_dev;
-        image.inode = status.st_ino;
-        strcpy(image.path, path);
-        snprintf(image.name, sizeof(image.name), "%s", path);
         if (is_wanted(probe, &image))
             ct_probed_files_attach(&probe->files, &image, pid);
+        close(fd);
     }
 }
 

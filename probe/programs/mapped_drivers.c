@@ -1,7 +1,9 @@
 #include "mapped_drivers.h"
 
 #include "area.h"
+#include "printable.h"
 #include "proc.h"
+#include "regular_file.h"
 #include "segment.h"
 #include "visits.h"
 
@@ -9,7 +11,9 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -48,17 +52,20 @@ static bool parse(struct ct_mapped_range *range, char *line)
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data)
 {
-    char path[64], line[PATH_MAX + 128];
+    char path[64], *line = NULL;
+    size_t room = 0;
     snprintf(path, sizeof(path), "/proc/%d/maps", ct_proc_thread(pid));
     FILE *maps = fopen(path, "re");
     if (!maps)
         return -errno;
-    while (fgets(line, sizeof(line), maps)) {
+    /* Lines have no fixed limit. If a long path were read in parts, a part could look like another range. */
+    while (getline(&line, &room, maps) > 0) {
         struct ct_mapped_range range;
         if (parse(&range, line))
             take(&range, data);
     }
     const int error = ferror(maps) ? -EIO : 0;
+    free(line);
     fclose(maps);
     return error;
 }
@@ -67,6 +74,14 @@ static bool is_named(const char *path, const char *beginning)
 {
     const char *slash = strrchr(path, '/');
     return strncmp(slash ? slash + 1 : path, beginning, strlen(beginning)) == 0;
+}
+
+/* The name is printed on terminals, and a process may have chosen it. */
+static void set_name(struct ct_mapped_driver *image, const char *path)
+{
+    char *name = ct_printable(path, strlen(path));
+    snprintf(image->name, sizeof(image->name), "%s", name ? name : DRIVER);
+    free(name);
 }
 
 struct search {
@@ -149,11 +164,57 @@ static void note(const struct ct_mapped_range *range, void *data)
     struct ct_mapped_driver *image = &images->image[images->count++];
     *image = (struct ct_mapped_driver){ .device = range->device, .inode = range->inode };
     path_of(image->path, sizeof(image->path), search->pid, range);
-    snprintf(image->name, sizeof(image->name), "%s", range->path);
+    set_name(image, range->path);
 }
 
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid)
 {
     *images = (struct ct_mapped_drivers){ 0 };
     return ct_mapped_ranges_each(pid, note, &(struct search){ images, pid });
+}
+
+/* ---- one file ---- */
+
+struct own_range {
+    const void *address;
+    struct ct_mapped_driver *image;
+};
+
+static void identify(const struct ct_mapped_range *range, void *data)
+{
+    const struct own_range *own = data;
+    if (range->from != (uintptr_t)own->address)
+        return;
+    own->image->device = range->device;
+    own->image->inode = range->inode;
+}
+
+/* Maps the file to find its device and inode as the kernel lists them in /proc/PID/maps. On overlays and on
+ * btrfs, stat() reports another device. The memory is not read. */
+static int identify_file(struct ct_mapped_driver *image, int fd)
+{
+    void *address = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (address == MAP_FAILED)
+        return -errno;
+    image->inode = 0;
+    const int error =
+        ct_mapped_ranges_each(getpid(), identify, &(struct own_range){ .address = address, .image = image });
+    munmap(address, 1);
+    return error ? error : image->inode ? 0 : -ENODEV;
+}
+
+int ct_mapped_driver_open(struct ct_mapped_driver *file, const char *path)
+{
+    struct stat status;
+    const int fd = ct_regular_file_open(path, &status);
+    if (fd < 0)
+        return fd;
+    *file = (struct ct_mapped_driver){ 0 };
+    snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", fd);
+    set_name(file, path);
+    const int error = identify_file(file, fd);
+    if (!error)
+        return fd;
+    close(fd);
+    return error;
 }

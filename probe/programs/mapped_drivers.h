@@ -15,7 +15,7 @@ struct ct_mapped_driver {
     /* A path in /proc/PID/map_files, which can be opened even if the process is in another mount namespace,
      * or the file has been deleted. */
     char path[PATH_MAX];
-    char name[256]; /* the path in the process's own mount namespace, cut to fit */
+    char name[256]; /* the path in the process's own mount namespace, printable, cut to fit */
 };
 
 enum ct_hook {
@@ -60,6 +60,11 @@ struct ct_mapped_range {
 /* Calls `take` for each range that maps a file. Returns 0 or -errno. */
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data);
+
+/* Opens the file at `path`, and describes it. Its new path, below /proc/self/fd, names this file until the
+ * descriptor is closed, even if a process exchanges what it has mapped. The device and inode are those that
+ * /proc/PID/maps shows. Returns the descriptor or -errno; see ct_regular_file_open(). */
+int ct_mapped_driver_open(struct ct_mapped_driver *file, const char *path);
 
 /* Finds the mapped libcuda files, and checks for the hook. Returns 0 or -errno. */
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct ct_probed_file {
     struct ct_probed_file *next;
@@ -17,7 +18,7 @@ struct ct_probed_file {
     pid_t pid;              /* the process that is probed; 0: all processes */
     struct ct_links *links; /* NULL: attaching has failed */
     bool is_due;            /* to be attached to when a process that maps it is looked at */
-    int error;              /* of the last attempt. A process may have prevented it: see obstacle() */
+    int error;              /* of the last attempt: see may_succeed_later() */
     pid_t culprit;          /* the process that was printed with such an error */
 };
 
@@ -44,8 +45,8 @@ static struct ct_probed_file *get(struct ct_probed_files *files, const struct ct
     return file;
 }
 
-static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *image,
-                  struct ct_probed_file *file, pid_t *culprit)
+static int attach_to(struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                     struct ct_probed_file *file, pid_t *culprit)
 {
     struct ct_targets targets;
     struct ct_code_check check;
@@ -69,8 +70,24 @@ static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *
     return error;
 }
 
-/* Returns a phrase about how a process prevents the probe from attaching to the file until a later attempt.
- * Returns NULL for any other error, after which the probe does not try again. */
+/* Opens the file once for all steps. A process could otherwise exchange the file after the functions were
+ * found, and the kernel would write breakpoints into the middle of another file's instructions. */
+static int attach(struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                  struct ct_probed_file *file, pid_t *culprit)
+{
+    struct ct_mapped_driver opened;
+    const int fd = ct_mapped_driver_open(&opened, image->path);
+    if (fd < 0)
+        return fd;
+    strcpy(opened.name, image->name);
+    const bool is_same = opened.inode == image->inode && opened.device == image->device;
+    const int error = is_same ? attach_to(files, &opened, file, culprit) : -ESTALE;
+    close(fd);
+    return error;
+}
+
+/* Returns a phrase about how a process prevents the probe from attaching to the file until a later attempt,
+ * or NULL. */
 static const char *obstacle(int error)
 {
     if (error == -EBUSY)
@@ -78,6 +95,23 @@ static const char *obstacle(int error)
     return error == -ETXTBSY ? "has other code in memory than the file, from a debugger or `cudatrace attach "
                                "--inline`, and probes there would crash it"
                              : NULL;
+}
+
+/* Returns whether a later attempt may succeed: a process was in the way, or the process through whose mapping
+ * the file was found has ended or has exchanged the mapping. */
+static bool may_succeed_later(int error)
+{
+    return obstacle(error) || error == -ENOENT || error == -ESRCH || error == -ESTALE;
+}
+
+static void print_obstacle(const struct ct_probed_file *file, const char *name, pid_t culprit)
+{
+    char holder[CT_HOLDER_BYTES] = "";
+    const bool is_busy = file->error == -EBUSY;
+    if (is_busy)
+        ct_proc_describe_holder(culprit, holder);
+    fprintf(stderr, "cudatrace-probe: cannot attach to %s yet: process %d %s%s%s\n", name, (int)culprit,
+            obstacle(file->error), is_busy ? " " : "", holder);
 }
 
 void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
@@ -89,21 +123,12 @@ void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mappe
     file->error = attach(files, image, file, &culprit);
     file->is_due = false;
     files->is_announced &= file->error != -EBUSY;
-    if (!obstacle(file->error)) {
-        if (file->error)
-            fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
-                    file->error == -ENODATA ? "it exports no driver function that --calls includes"
-                                            : strerror(-file->error));
-        return;
-    }
-    char holder[CT_HOLDER_BYTES + 1] = "";
-    if (file->error == -EBUSY) {
-        holder[0] = ' ';
-        ct_proc_describe_holder(culprit, holder + 1);
-    }
-    if (culprit != file->culprit)
-        fprintf(stderr, "cudatrace-probe: cannot attach to %s yet: process %d %s%s\n", image->name,
-                (int)culprit, obstacle(file->error), holder);
+    if (file->error && !may_succeed_later(file->error))
+        fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
+                file->error == -ENODATA ? "it exports no driver function that --calls includes"
+                                        : strerror(-file->error));
+    if (obstacle(file->error) && culprit != file->culprit)
+        print_obstacle(file, image->name, culprit);
     file->culprit = culprit;
 }
 
@@ -126,7 +151,7 @@ bool ct_probed_files_retry(struct ct_probed_files *files)
 {
     bool is_blocked = false;
     for (struct ct_probed_file *file = files->first; file; file = file->next) {
-        if (!obstacle(file->error))
+        if (!may_succeed_later(file->error))
             continue;
         is_blocked = file->is_due = true;
         file->error = 0;

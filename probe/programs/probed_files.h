@@ -31,8 +31,8 @@ struct ct_probed_files {
 void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid);
 /* Returns whether the probe has tried to attach to the file in all processes. */
 bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_mapped_driver *image);
-/* If a process has prevented the probe from attaching to a file, makes the next ct_probed_files_attach() for
- * that file try again. Returns whether there are such files. */
+/* If a process has prevented the probe from attaching to a file, or has ended too early, makes the next
+ * ct_probed_files_attach() for that file try again. Returns whether there are such files. */
 bool ct_probed_files_retry(struct ct_probed_files *files);
 /* Prints that the functions are probed. While another command prevents the probe from attaching to a file,
  * prints nothing, because calls that begin then are missed. Afterwards, prints the message again. */

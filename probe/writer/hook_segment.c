@@ -1,21 +1,21 @@
 #include "hook_segment.h"
 
+#include "regular_file.h"
 #include "segment.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void ct_hook_segment_open(struct ct_hook_segment *segment, const char *path)
 {
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
-        (segment->inode == status.st_ino && segment->device == status.st_dev))
-        return;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = ct_regular_file_open(path, &status);
     if (fd < 0)
         return;
+    if (segment->inode == status.st_ino && segment->device == status.st_dev) {
+        close(fd);
+        return;
+    }
     ct_hook_segment_close(segment);
     *segment = (struct ct_hook_segment){ .fd = fd, .device = status.st_dev, .inode = status.st_ino };
 }

@@ -1,5 +1,6 @@
 #include "elf_reader.h"
 
+#include "regular_file.h"
 #include "room.h"
 
 #include <elf.h>
@@ -152,32 +153,15 @@ static int read_header(struct ct_elf *elf)
     return read_segments(elf);
 }
 
-/* Checks the file's type before opening it for reading, because opening a device may have side effects. */
-static int open_regular(const char *path, uint64_t *bytes)
-{
-    const int found = open(path, O_PATH | O_CLOEXEC);
-    if (found < 0)
-        return -errno;
-    struct stat status;
-    char same[64];
-    snprintf(same, sizeof(same), "/proc/self/fd/%d", found);
-    int fd = -EACCES;
-    if (fstat(found, &status) == 0 && S_ISREG(status.st_mode)) {
-        fd = open(same, O_RDONLY | O_CLOEXEC);
-        fd = fd < 0 ? -errno : fd;
-        *bytes = (uint64_t)status.st_size;
-    }
-    close(found);
-    return fd;
-}
-
 int ct_elf_open(struct ct_elf *elf, const char *path)
 {
     *elf = (struct ct_elf){ .fd = -1 };
-    const int fd = open_regular(path, &elf->bytes);
+    struct stat status;
+    const int fd = ct_regular_file_open(path, &status);
     if (fd < 0)
         return fd;
     elf->fd = fd;
+    elf->bytes = (uint64_t)status.st_size;
     const int error = read_header(elf);
     if (error)
         ct_elf_close(elf);

@@ -1,0 +1,83 @@
+"""Tests that `cudatrace probe`, run by root, withstands a process that controls everything that the probe reads about it: its mappings, the
+names of its files, and its memory."""
+import shutil
+import subprocess
+import sys
+
+from cudatrace_test import DEADLINE_S, can, check, equal
+from probing import OwnDriver, Probe, stored_of
+from untraced import Program
+
+MAPPER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+PRIVATE, FIXED, READ_EXECUTE = 2, 16, 5
+address = None
+for path in sys.argv[1:]:
+    file = os.open(path, os.O_RDONLY)
+    address = libc.mmap(address, os.fstat(file).st_size, READ_EXECUTE, PRIVATE | (FIXED if address else 0), file, 0)
+    print("mapped", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start_mapper(s, *paths):
+    """Starts a program that maps the first file and, for each line of its input, maps the next file at the same addresses."""
+    mapper = s.start(sys.executable, "-c", MAPPER, *paths, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(mapper.stdout.readline(), "mapped\n", "the first file")
+    return mapper
+
+
+def go_on(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def exchanged(s):
+    """Checks that the probe attaches to the file in which it has found the functions, even if the process maps another file instead. The
+    kernel would otherwise write breakpoints into the middle of that file's instructions, in all processes that use it."""
+    if not all(can(need, "a file that is exchanged while the probe attaches to it") for need in ("gdb", "ptrace")):
+        return
+    own = s.dir / "own/libcuda.so.1"
+    own.parent.mkdir()
+    shutil.copy(s.driver_file, own)
+    other = Program(s, "steps")
+    probe = Probe(s, "--all", "--only", own, "--verbose")
+    debugger = s.start("gdb", "-q", "-nx", "-batch", "-p", probe.child.pid, "-ex", "break ct_code_check_begin", "-ex", "shell echo armed", "-ex", "continue",
+                       "-ex", "shell echo found; read line", "-ex", "detach", preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True)
+    check(any("armed" in line for line in debugger.stdout), "the debugger has not attached")
+    mapper = start_mapper(s, own, s.driver_file)
+    check(any("found" in line for line in debugger.stdout), "the probe did not reach the point")
+    go_on(mapper)
+    equal(mapper.stdout.readline(), "mapped\n", "the other file")
+    debugger.communicate("\n", timeout=DEADLINE_S)
+    probe.await_line(f"functions of {own}")
+    other.step(10)
+    s.flush()
+    equal(stored_of(s, other.pid), {}, "calls to the other file")
+    probe.end()
+    equal(mapper.communicate("", timeout=DEADLINE_S)[0], "", "the end")
+    other.end()
+
+
+def escapes(s):
+    """Checks that a file's name cannot control root's terminal."""
+    folder = s.dir / "\033[2J"
+    folder.mkdir()
+    (folder / "libcuda.so.1").write_bytes(b"no library")
+    mapper = start_mapper(s, folder / "libcuda.so.1")
+    probe = Probe(s, "--all", "--only", f"{s.dir}/*")
+    check(rf"cannot attach to {s.dir}/\x1b[2J/libcuda.so.1" in probe.said and "\033" not in probe.said, probe.said)
+    probe.end()
+    mapper.communicate("", timeout=DEADLINE_S)
+
+
+TESTS = {test.__name__: test for test in (exchanged, escapes)}
+for name in sys.argv[1:] or TESTS:
+    print(name, flush=True)
+    with OwnDriver() as s:
+        s.start_daemon()
+        TESTS[name](s)
