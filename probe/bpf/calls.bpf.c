@@ -46,6 +46,16 @@ struct {
     __type(value, __u64);
 } executed SEC(".maps");
 
+/* With --pid, the ids of the processes that are recorded. Probes that the kernel cannot limit to one process
+ * are also hit by other processes. */
+const volatile bool has_named;
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u8);
+} named SEC(".maps");
+
 static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
 {
     struct ct_probe_notice *notice = bpf_ringbuf_reserve(&notices, sizeof(*notice), 0);
@@ -206,6 +216,8 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
     const __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
     const bool is_visited = bpf_map_lookup_elem(&visits, &tgid) != 0;
     if (channel && *channel >= CT_PROBE_PROCESSES && !is_visited)
+        return 0;
+    if (!channel && has_named && !bpf_map_lookup_elem(&named, &tgid))
         return 0;
     struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task) {
@@ -538,6 +550,7 @@ int thread_exit(void *context)
         bpf_map_delete_elem(&visits, &tgid);
         bpf_map_delete_elem(&executed, &tgid);
         bpf_map_delete_elem(&missed, &tgid);
+        bpf_map_delete_elem(&named, &tgid);
     }
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "hook_find.h"
 #include "hook_script.h"
 #include "options.h"
+#include "proc_file.h"
 #include "targets.h"
 #include "tracepoint.h"
 
@@ -81,12 +82,24 @@ static int attach_function(struct ct_attached_hook *attached, const struct ct_pr
     return error ? error : attach_end(attached, programs, CT_HOOK_ENTRY, cookie, pid);
 }
 
-/* Attaches the hook in all processes, or only in the processes of --pid. */
+/* Returns whether the first thread of a process of --pid has exited. The kernel cannot limit an event to such
+ * a process. */
+static bool has_leaderless(const struct ct_hooks *hooks)
+{
+    struct ct_proc_stat stat;
+    bool has = false;
+    for (size_t i = 0; i < hooks->pids && !has; i++)
+        has = ct_proc_stat(hooks->pid[i], &stat) == 0 && stat.first_ended && !stat.ended;
+    return has;
+}
+
+/* Attaches the hook in all processes, or only in the processes of --pid. The BPF programs ignore processes
+ * that are not recorded. */
 static int attach_links(const struct ct_hooks *hooks, struct ct_attached_hook *attached, uint64_t cookie)
 {
     if (attached->hook.kind == CT_HOOK_TRACEPOINT)
         return attach_tracepoint(attached, hooks->programs, cookie);
-    if (attached->hook.kind == CT_HOOK_KPROBE || hooks->pids == 0)
+    if (attached->hook.kind == CT_HOOK_KPROBE || hooks->pids == 0 || has_leaderless(hooks))
         return attach_function(attached, hooks->programs, cookie, -1);
     int error = 0;
     for (size_t i = 0; i < hooks->pids && !error; i++)

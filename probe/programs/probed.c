@@ -1,7 +1,7 @@
 #include "probed.h"
 
 #include "clock.h"
-#include "proc_file.h"
+#include "proc.h"
 #include "program.h"
 #include "writer.h"
 #include "writer_link.h"
@@ -145,7 +145,7 @@ static int describe(struct ct_probed *probed, const struct ct_probe_notice *foun
     const uint64_t start_ticks = probed->program.start_ticks;
     probed->uid = error ? found->uid : status.effective;
     probed->gid = error ? found->gid : status.group;
-    ct_program_describe(&probed->program, probed->pid, false);
+    ct_program_describe(&probed->program, ct_proc_thread(probed->pid), false);
     probed->program.start_ticks = start_ticks;
     if (!probed->program.cmdline[0] && found)
         snprintf(probed->program.cmdline, sizeof(probed->program.cmdline), "[%s]", found->name);

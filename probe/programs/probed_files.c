@@ -114,9 +114,35 @@ static void print_obstacle(const struct ct_probed_file *file, const char *name, 
             obstacle(file->error), is_busy ? " " : "", holder);
 }
 
+/* Attaches to the file in all processes if its process's first thread has exited. The kernel compares the
+ * memory of a process with the memory of the first thread, which then has none, and would set no breakpoints.
+ * The BPF programs ignore the other processes. */
+static pid_t scope_of(const struct ct_probed_files *files, pid_t pid)
+{
+    struct ct_proc_stat stat;
+    const bool is_wide =
+        files->is_for_all || (ct_proc_stat(pid, &stat) == 0 && stat.first_ended && !stat.ended);
+    return is_wide ? 0 : pid;
+}
+
+/* Closes the links of a process whose first thread has exited. They do not reach what is mapped later. */
+static void close_narrow(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
+{
+    struct ct_probed_file *narrow = find(files, image, pid);
+    if (narrow) {
+        ct_links_close(narrow->links);
+        narrow->links = NULL;
+    }
+    fprintf(stderr,
+            "cudatrace-probe: process %d: its first thread has exited, so calls to %s take longer in other "
+            "processes, too\n",
+            (int)pid, image->name);
+}
+
 void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
 {
-    struct ct_probed_file *file = get(files, image, files->is_for_all ? 0 : pid);
+    const pid_t scope = scope_of(files, pid);
+    struct ct_probed_file *file = get(files, image, scope);
     if (!file || !file->is_due)
         return;
     pid_t culprit = 0;
@@ -130,6 +156,10 @@ void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mappe
     if (obstacle(file->error) && culprit != file->culprit)
         print_obstacle(file, image->name, culprit);
     file->culprit = culprit;
+    if (!files->is_for_all && scope == 0 && !file->error)
+        close_narrow(files, image, pid);
+    else if (scope != scope_of(files, pid)) /* the thread may have exited before the links were made */
+        ct_probed_files_attach(files, image, pid);
 }
 
 void ct_probed_files_announce(struct ct_probed_files *files)

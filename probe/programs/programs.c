@@ -528,6 +528,7 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
     bpf_map__set_autocreate(calls->maps.fences, optional.fences);
     for (size_t i = 0; i < optional.pids && optional.pids <= CT_PROBE_WATCHED; i++)
         calls->rodata->watched[calls->rodata->watched_count++] = (uint32_t)optional.pid[i];
+    calls->rodata->has_named = optional.pids > 0;
 }
 
 static int load(struct ct_programs *programs, enum ct_method method, struct ct_program_set optional)
@@ -539,6 +540,9 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
     choose(programs->calls, method);
     choose_optional(programs->calls, optional);
     int error = ct_calls__load(programs->calls);
+    for (size_t i = 0; i < optional.pids && !error; i++)
+        error = bpf_map__update_elem(programs->calls->maps.named, &optional.pid[i], sizeof(uint32_t),
+                                     &(uint8_t){ 1 }, sizeof(uint8_t), BPF_ANY);
     if (error)
         return error;
     const struct bpf_program *const program[TRACEPOINTS] = {

@@ -1,5 +1,6 @@
 #include "target_memory.h"
 
+#include "proc.h"
 #include "record.h"
 #include "target_access.h"
 
@@ -23,15 +24,16 @@ static struct {
     size_t block_bytes;
 } target = { .memory = -1, .root = -1, .cwd = -1 };
 
-static int open_part(pid_t pid, const char *part, int flags)
+static int open_part(pid_t thread, const char *part, int flags)
 {
     char path[32];
-    snprintf(path, sizeof(path), "/proc/%d/%s", pid, part);
+    snprintf(path, sizeof(path), "/proc/%d/%s", thread, part);
     return open(path, flags | O_CLOEXEC);
 }
 
-void ct_target_open(pid_t pid)
+void ct_target_open(pid_t process)
 {
+    const pid_t pid = ct_proc_thread(process);
     target.memory = open_part(pid, "mem", O_RDONLY);
     target.root = open_part(pid, "root", O_PATH);
     target.cwd = open_part(pid, "cwd", O_PATH);

@@ -1,0 +1,47 @@
+"""Tests that `cudatrace probe` records processes in unusual states, or reports why it cannot."""
+import sys
+
+from cudatrace_test import check, equal, first_thread_has_ended, wait_for
+from probing import OwnDriver, Probe, await_stored, stored_of
+from untraced import VERSION, Program
+
+LEADERLESS = """
+import ctypes, os, platform, sys, threading
+driver, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+
+def work():
+    print("ready", flush=True)
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            driver.cuDriverGetVersion(ctypes.byref(ctypes.c_int()))
+        print("made", int(line), flush=True)
+    os._exit(0)
+
+threading.Thread(target=work).start()
+libc.syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # exit() of this thread alone
+"""
+
+
+def first_thread_exited(s, method):
+    """Checks that a process whose first thread has exited is recorded, and that other processes with the same library are not."""
+    p = Program(s, "leaderless", within=[sys.executable, "-c", LEADERLESS], program=s.driver_file)
+    wait_for("the first thread's exit", lambda: first_thread_has_ended(p.pid))
+    other = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid, "--method", method, *(["--calls", "cuDriver*,cuInit"] if method == "event" else []))
+    check(f"process {p.pid}: its first thread has exited, so calls to {s.driver_file} take longer in other processes, too\n" in probe.said, probe.said)
+    other.step(10)
+    p.step(30)
+    await_stored(s, p.pid, {VERSION: 30})
+    equal(stored_of(s, other.pid), {}, "calls of the other process")
+    check("leaderless" in s.value("SELECT cmdline FROM processes WHERE pid = ?", p.pid), "the command line is missing")
+    probe.end()
+    p.end()
+    other.end()
+
+
+TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
+for name in sys.argv[1:] or TESTS:
+    print(name, flush=True)
+    with OwnDriver() as s:
+        s.start_daemon()
+        TESTS[name](s)
