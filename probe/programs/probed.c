@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 enum { WRITERS_MAX = 16, MESSAGES_MAX = 16 };
-#define READY_NS  UINT64_C(2000000000)
-#define FINISH_NS UINT64_C(10000000000) /* for all writers together, after the last call */
+#define READY_NS   UINT64_C(2000000000)
+#define FINISH_NS  UINT64_C(10000000000) /* for all writers together, after the last call */
+#define STOPPED_NS UINT64_C(2000000000)  /* for all stopped writers together */
 
 struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid)
 {
@@ -467,9 +468,14 @@ void ct_probed_reap(struct ct_probed_set *set)
     }
 }
 
-/* Waits until the writer exits, but at most until the given time or another Ctrl-C. Returns whether the
+/* The times at which the probe gives up waiting for writers. */
+struct patience {
+    uint64_t until_ns, stopped_until_ns;
+};
+
+/* Waits until the writer exits, but at most until the given times or another Ctrl-C. Returns whether the
  * writer has exited. The signals must be blocked. */
-static bool await_end(pid_t writer, uint64_t until_ns, int *status)
+static bool await_end(pid_t writer, struct patience *patience, int *status)
 {
     sigset_t signals;
     sigemptyset(&signals);
@@ -478,23 +484,32 @@ static bool await_end(pid_t writer, uint64_t until_ns, int *status)
     sigaddset(&signals, SIGCHLD);
     while (waitpid(writer, status, WNOHANG) == 0) {
         const int number = sigtimedwait(&signals, NULL, &(struct timespec){ .tv_nsec = 10000000 });
-        if (number == SIGINT || number == SIGTERM || ct_monotonic_ns() >= until_ns)
+        const uint64_t now_ns = ct_monotonic_ns();
+        if (number == SIGINT || number == SIGTERM || now_ns >= patience->until_ns) {
+            patience->until_ns = 0;
+            return false;
+        }
+        if (now_ns >= patience->stopped_until_ns && ct_proc_is_stopped(writer))
             return false;
     }
     return true;
 }
 
+/* Continues the writer if the process's user has stopped it. The kernel permits this signal within the
+ * probe's session, even to a writer that runs as another user. */
 static void end_recording(const struct ct_probed *probed)
 {
     if (probed->link >= 0)
         shutdown(probed->link, SHUT_WR);
+    if (probed->writer > 0)
+        kill(probed->writer, SIGCONT);
 }
 
-static void finish(struct ct_probed_set *set, struct ct_probed *probed, uint64_t *until_ns)
+static void finish(struct ct_probed_set *set, struct ct_probed *probed, struct patience *patience)
 {
     int status = 0;
     end_recording(probed);
-    while (probed->needs_writer || (probed->writer > 0 && await_end(probed->writer, *until_ns, &status))) {
+    while (probed->needs_writer || (probed->writer > 0 && await_end(probed->writer, patience, &status))) {
         if (!probed->needs_writer)
             note_writer_end(probed, status);
         if (probed->needs_writer)
@@ -505,14 +520,14 @@ static void finish(struct ct_probed_set *set, struct ct_probed *probed, uint64_t
         fprintf(stderr, "cudatrace-probe: process %d: its writer does not end; calls may be missing\n",
                 probed->pid);
         kill(probed->writer, SIGKILL);
-        *until_ns = 0;
     }
     forget(set, probed);
 }
 
 void ct_probed_finish(struct ct_probed_set *set)
 {
-    uint64_t until_ns = ct_monotonic_ns() + FINISH_NS;
+    const uint64_t now_ns = ct_monotonic_ns();
+    struct patience patience = { .until_ns = now_ns + FINISH_NS, .stopped_until_ns = now_ns + STOPPED_NS };
     struct ct_probed *arrivals = NULL;
     for (struct ct_probed *probed = set->first; probed; probed = probed->next) {
         if (probed->is_arrivals)
@@ -525,8 +540,8 @@ void ct_probed_finish(struct ct_probed_set *set)
     for (struct ct_probed *probed = set->first, *next; probed; probed = next) {
         next = probed->next;
         if (probed != arrivals)
-            finish(set, probed, &until_ns);
+            finish(set, probed, &patience);
     }
     if (arrivals)
-        finish(set, arrivals, &until_ns);
+        finish(set, arrivals, &patience);
 }

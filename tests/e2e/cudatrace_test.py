@@ -429,7 +429,7 @@ class HungCall:
 
 def refuse_system_call(name, error):
     """Makes a system call fail with the given error, as a container's filter does. Call this function in a new process (preexec_fn)."""
-    number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
+    number = {"kill": {"x86_64": 62, "aarch64": 129}, "linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
               "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
     load_number, equals, give = 0x20, 0x15, 0x06  # BPF: load the first word of seccomp_data; jump; return

@@ -1,13 +1,15 @@
 """Tests the writers of `cudatrace probe`, the processes that write the calls of probed processes. If a writer is killed or stopped, every
 lost call must be counted."""
 import contextlib
+import errno
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
-from cudatrace_test import DEADLINE_S, HungCall, can, check, equal, wait_for
+from cudatrace_test import DEADLINE_S, HungCall, can, check, equal, refuse_system_call, wait_for
 from probing import OwnDriver, Probe, await_stored, truth_of, writer_of
 from untraced import VERSION, Program
 
@@ -63,17 +65,46 @@ def writer_killed_midway(s):
 
 
 def writer_stopped(s):
-    """Checks that a second Ctrl-C ends a probe that is waiting for a stopped writer."""
+    """Checks that the end of the probe continues a stopped writer, which then writes all calls."""
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
-    os.kill(writer_of(probe, p.pid), signal.SIGSTOP)
+    stop(writer_of(probe, p.pid))
+    p.step(100)
+    said = probe.end()
+    check("its writer does not end" not in said, said)
+    await_stored(s, p.pid, {VERSION: 100})
+    p.end()
+
+
+def writer_kept_stopped(s, interrupts):
+    """Checks that a probe waits for two seconds for a writer that it may not continue, or until a second Ctrl-C. The writer writes all calls
+    when it is continued."""
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid, preexec_fn=lambda: refuse_system_call("kill", errno.EPERM))
+    writer = writer_of(probe, p.pid)
+    stop(writer)
+    p.step(100)
+    since = time.monotonic()
     probe.child.send_signal(signal.SIGINT)
-    wait_for("the first signal to be taken", lambda: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000" in
-             pathlib.Path(f"/proc/{probe.child.pid}/status").read_text())
-    probe.child.send_signal(signal.SIGINT)
+    if interrupts > 1:
+        wait_for("the first signal to be taken", lambda: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000" in
+                 pathlib.Path(f"/proc/{probe.child.pid}/status").read_text())
+        probe.child.send_signal(signal.SIGINT)
+    probe.child.wait(DEADLINE_S)
+    check(time.monotonic() - since < 10, "the probe waited as long as for a running writer")
+    os.kill(writer, signal.SIGCONT)  # it has the probe's standard error open
     said = probe.end(number=None)
     check(f"process {p.pid}: its writer does not end" in said, said)
+    await_stored(s, p.pid, {VERSION: 100})
     p.end()
+
+
+def writer_given_up(s):
+    writer_kept_stopped(s, 1)
+
+
+def writer_given_up_by_ctrl_c(s):
+    writer_kept_stopped(s, 2)
 
 
 def stop(pid):
@@ -208,7 +239,7 @@ def open_calls_adopted(s):
 
 
 CASES = (writer_killed, writer_killed_midway, writer_killed_before_the_end, writer_killed_before_ctrl_c,
-         writer_killed_before_exec, ring_full_at_the_end, writer_stopped, open_calls_adopted)
+         writer_killed_before_exec, ring_full_at_the_end, writer_stopped, writer_given_up, writer_given_up_by_ctrl_c, open_calls_adopted)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
