@@ -1,8 +1,8 @@
 """Tests that `cudatrace probe` records processes in unusual states, or reports why it cannot."""
 import sys
 
-from cudatrace_test import check, equal, first_thread_has_ended, wait_for
-from probing import OwnDriver, Probe, await_stored, stored_of
+from cudatrace_test import CUDATRACE, can, check, equal, first_thread_has_ended, wait_for
+from probing import PROBE, OwnDriver, Probe, await_stored, stored_of
 from untraced import VERSION, Program
 
 LEADERLESS = """
@@ -39,7 +39,20 @@ def first_thread_exited(s, method):
     other.end()
 
 
+def pid_namespace(s):
+    """Checks that the probe and `cudatrace doctor` report a PID namespace in which the probe cannot work."""
+    if not can("pid namespaces", "a probe in another pid namespace"):
+        return
+    within = ["unshare", "--pid", "--fork", "--mount-proc"]
+    why = "BPF programs see other process IDs than this PID namespace. Run the probe outside the container"
+    said = s.run(*within, PROBE, "--session", s.name, "--all", preload=False, status=1).stderr
+    check(f"cudatrace: probe: {why}" in said, said)
+    said = s.run(*within, CUDATRACE, "doctor", "--session", s.name, preload=False, status=None).stdout
+    check(f"`cudatrace probe` cannot run: {why}" in said, said)
+
+
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
+TESTS |= {test.__name__: test for test in (pid_namespace,)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:

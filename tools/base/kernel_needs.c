@@ -1,5 +1,7 @@
 #include "kernel_needs.h"
 
+#include "proc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,11 @@ bool ct_kernel_lacks(char lack[CT_LACK_BYTES])
             lack, CT_LACK_BYTES,
             "the kernel is in lockdown (confidentiality), and lets no BPF program read its memory: boot it "
             "with lockdown=integrity");
+    else if (ct_proc_namespace() != 0 && !ct_proc_is_in_first_namespace())
+        snprintf(lack, CT_LACK_BYTES,
+                 "BPF programs see other process IDs than this PID namespace. Run the probe outside the "
+                 "container, or start the container with the host's process IDs (docker run --pid=host, "
+                 "hostPID: true)");
     else
         return false;
     return true;

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Returns whether the running kernel lacks a feature that the probe needs. If so, writes a message that names
- * the feature and the remedy. */
+/* Returns whether the running kernel, or this process's PID namespace, lacks a feature that the probe needs.
+ * If so, writes a message that names the feature and the remedy. */
 enum { CT_LACK_BYTES = 256 };
 bool ct_kernel_lacks(char lack[CT_LACK_BYTES]);
 

@@ -155,10 +155,14 @@ uint64_t ct_proc_namespace(void)
     return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
+bool ct_proc_is_in_first_namespace(void)
+{
+    return ct_proc_namespace() == 0xEFFFFFFC; /* PROC_PID_INIT_INO of the kernel */
+}
+
 bool ct_proc_shows_all(void)
 {
-    const uint64_t first = 0xEFFFFFFC; /* PROC_PID_INIT_INO of the kernel */
-    return ct_proc_namespace() == first && access("/proc/1/stat", R_OK) == 0;
+    return ct_proc_is_in_first_namespace() && access("/proc/1/stat", R_OK) == 0;
 }
 
 bool ct_proc_exists(int32_t inner_pid, uint64_t start_ticks)

@@ -35,6 +35,9 @@ pid_t ct_proc_flock_holder(ino_t inode);
 
 /* Returns the inode number of our own PID namespace, or 0 if unknown. */
 uint64_t ct_proc_namespace(void);
+/* Returns whether our own PID namespace is the machine's, whose process IDs the kernel and BPF programs use.
+ */
+bool ct_proc_is_in_first_namespace(void);
 /* Returns whether this process can see the processes in all PID namespaces. A process in the initial
  * namespace can see them all, unless /proc hides other users' processes. */
 bool ct_proc_shows_all(void);
