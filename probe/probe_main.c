@@ -16,7 +16,7 @@
 #include "processes.h"
 #include "program_costs.h"
 #include "rights.h"
-#include "session_names.h"
+#include "session_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +27,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -47,6 +45,7 @@ struct probe {
     struct ct_processes processes;
     struct ct_probed_files files;
     struct ct_channel spare[CT_PROBE_PROCESSES]; /* by number: those that the kernel may take */
+    struct ct_session_lock lock;
     struct ct_kernel_ring notices;
     struct ct_hooks hooks;
     struct ct_ioctls ioctls;
@@ -319,24 +318,6 @@ static void record(struct probe *probe, int signals)
     }
 }
 
-/* Ensures that a session has only one probe, since two probes would record each call twice. The lock is an
- * abstract socket's name, which the kernel frees when the process ends. */
-static int lock_session(const struct probe *probe)
-{
-    struct sockaddr_un name = { .sun_family = AF_UNIX };
-    const int length =
-        snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "cudatrace-probe-%s", probe->options.session);
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&name,
-                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0)
-        return fd;
-    return ct_fail(-1,
-                   errno == EADDRINUSE
-                       ? "probe: session %s has a probe already, and would record each call twice"
-                       : "probe: session %s: cannot make the probe's lock",
-                   probe->options.session);
-}
-
 static int refuse(int error, const char *why)
 {
     char lack[CT_LACK_BYTES];
@@ -462,14 +443,14 @@ static int run(struct probe *probe)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     const int from = signalfd(-1, &signals, SFD_CLOEXEC);
-    const int lock = lock_session(probe);
+    const bool is_locked = ct_session_lock_take(&probe->lock, probe->options.session);
     probe->hooks = (struct ct_hooks){
         .path = hook_table_of(&probe->options),
         .pid = probe->options.pid,
         .pids = probe->options.pids,
         .selection = &probe->options.selecting.selection,
     };
-    int status = lock < 0 || from < 0 ? EXIT_FAILURE : ct_hooks_begin(&probe->hooks);
+    int status = !is_locked || from < 0 ? EXIT_FAILURE : ct_hooks_begin(&probe->hooks);
     if (status == CT_GO_ON)
         status = begin(probe);
     if (status == CT_GO_ON) {
@@ -492,6 +473,7 @@ static int run(struct probe *probe)
         status = EXIT_SUCCESS;
     }
     ct_programs_unload(probe->programs);
+    ct_session_lock_give(&probe->lock);
     return status;
 }
 

@@ -8,6 +8,7 @@
  *   cudatrace.UID.SESSION.sock         the daemon's command socket
  *   cudatrace.UID.SESSION.system.PID.IMAGE
  *                                      a process's segment for the system session; UID is the process's
+ *   cudatrace.UID.SESSION.probe        the lock of the session's `cudatrace probe`
  *   cudatrace.0.SESSION.bell           the doorbell of the system session, which users can only ring
  *
  * A session name consists of 1 to CT_SESSION_MAX letters, digits, '-' or '_'. It contains no dots, because
@@ -106,6 +107,12 @@ static inline void ct_session_bell_path(char path[CT_NAME_BYTES], const char *di
     snprintf(path, CT_NAME_BYTES, "%s/cudatrace.%" PRIu32 ".%s.bell", dir, uid, session);
 }
 
+static inline void ct_session_probe_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
+                                         const char *session)
+{
+    snprintf(path, CT_NAME_BYTES, "%s/cudatrace.%" PRIu32 ".%s.probe", dir, uid, session);
+}
+
 static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
                                            const char *session, bool system, int32_t pid, uint64_t created_ns)
 {
@@ -113,7 +120,7 @@ static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char 
              system ? ".system" : "", pid, created_ns);
 }
 
-enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_SEGMENT };
+enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_PROBE, CT_FILE_SEGMENT };
 
 /* The parts of a file name in the session's directory. */
 struct ct_session_file {
@@ -174,9 +181,14 @@ static inline bool ct_session_file_parse(const char *name, struct ct_session_fil
     if (*at == '\0')
         return true;
     at++;
-    file->kind = strcmp(at, "sock") == 0 ? CT_FILE_SOCKET : CT_FILE_BELL;
-    if (file->kind == CT_FILE_SOCKET || strcmp(at, "bell") == 0)
-        return true;
+    static const char *const last[] = {
+        [CT_FILE_SOCKET] = "sock", [CT_FILE_BELL] = "bell", [CT_FILE_PROBE] = "probe"
+    };
+    for (int kind = CT_FILE_SOCKET; kind <= CT_FILE_PROBE; kind++) {
+        file->kind = (enum ct_session_file_kind)kind;
+        if (strcmp(at, last[kind]) == 0)
+            return true;
+    }
     file->system = strncmp(at, system, strlen(system)) == 0;
     return ct_session_parse_segment(at + (file->system ? strlen(system) : 0), file);
 }

@@ -387,7 +387,7 @@ def wrong(s):
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     said = s.run(PROBE, "--session", s.name, "--pid", p.pid, preload=False, status=1).stderr
-    check("has a probe already" in said, said)
+    check(f"has a probe already (process {probe.child.pid})" in said, said)
     thread = max(int(task.name) for task in pathlib.Path(f"/proc/{p.pid}/task").iterdir())
     equal(s.run(PROBE, "--pid", thread, preload=False, status=1).stderr,
           f"cudatrace: probe: {thread} is a thread of process {p.pid}: use --pid with the process\n", "a thread")

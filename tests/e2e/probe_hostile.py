@@ -1,10 +1,14 @@
 """Tests that `cudatrace probe`, run by root, withstands a process that controls everything that the probe reads about it: its mappings, the
 names of its files, and its memory."""
+import os
+import pathlib
 import shutil
+import signal
+import stat
 import subprocess
 import sys
 
-from cudatrace_test import DEADLINE_S, can, check, equal
+from cudatrace_test import CUDATRACE, DEADLINE_S, can, check, equal
 from probing import OwnDriver, Probe, stored_of
 from untraced import Program
 
@@ -75,7 +79,43 @@ def escapes(s):
     mapper.communicate("", timeout=DEADLINE_S)
 
 
-TESTS = {test.__name__: test for test in (exchanged, escapes)}
+OCCUPIER = """
+import os, socket, sys
+session, path = sys.argv[1:]
+taken = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+taken.bind("\\0cudatrace-probe-" + session)
+os.mkfifo(path, 0o666)
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def occupied(s):
+    """Checks that another user cannot keep a probe from starting by taking the names that it uses for its session. Also checks that `gc`
+    keeps the lock of a running probe, and removes the lock of a killed one."""
+    if not can("several users", "a name that another user has taken"):
+        return
+    path = pathlib.Path(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.probe")
+    stranger = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sys.executable, "-c", OCCUPIER, s.name, path,
+                       preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(stranger.stdout.readline(), "taken\n", "the other user")
+    probe = Probe(s, *s.every)
+    status = path.stat()
+    equal((stat.S_ISREG(status.st_mode), status.st_uid), (True, os.geteuid()), "the lock")
+    s.stop_daemon()
+    gc = [CUDATRACE, "gc", "--session", s.name]
+    said = s.run(*gc, preload=False).stdout
+    check(f"the probe {probe.child.pid} uses it" in said and path.exists(), said)
+    probe.end()
+    check(not path.exists(), "the lock was left")
+    probe = Probe(s, *s.every)
+    probe.end(-signal.SIGKILL, signal.SIGKILL)
+    said = s.run(*gc, preload=False).stdout
+    check("its probe was killed" in said and not path.exists(), said)
+    stranger.communicate(timeout=DEADLINE_S)
+
+
+TESTS = {test.__name__: test for test in (exchanged, escapes, occupied)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:

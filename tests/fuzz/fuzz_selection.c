@@ -26,6 +26,7 @@ static void check_name(const char *name, const struct ct_session_file *file)
         [CT_FILE_CONTROL] = ct_session_control_path,
         [CT_FILE_SOCKET] = ct_session_socket_path,
         [CT_FILE_BELL] = ct_session_bell_path,
+        [CT_FILE_PROBE] = ct_session_probe_path,
     };
     char path[CT_NAME_BYTES];
     if (file->kind == CT_FILE_SEGMENT)

@@ -63,9 +63,10 @@ static const char *const strangers[] = {
 
 int main(void)
 {
-    static const char *const sessions[] = {
-        "default", "a", "x-1_y", "sock", "system", "bell", "123456789012345678901234567890123456789012345678"
-    };
+    static const char *const sessions[] = { "default", "a",
+                                            "x-1_y",   "sock",
+                                            "system",  "bell",
+                                            "probe",   "123456789012345678901234567890123456789012345678" };
     static const uint32_t uids[] = { 0, 1000, UINT32_MAX };
     static const uint64_t times[] = { 0, 10, UINT64_MAX };
     char path[CT_NAME_BYTES];
@@ -81,6 +82,9 @@ int main(void)
             check(path, wanted);
             ct_session_bell_path(path, CT_SHM_DIR, uids[k], sessions[i]);
             wanted.kind = CT_FILE_BELL;
+            check(path, wanted);
+            ct_session_probe_path(path, CT_SHM_DIR, uids[k], sessions[i]);
+            wanted.kind = CT_FILE_PROBE;
             check(path, wanted);
             wanted.kind = CT_FILE_SEGMENT;
             for (int system = 0; system < 2; system++) {

@@ -175,12 +175,15 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
         status->st_uid == ct_real_euid() || (file->system && status->st_uid == file->uid);
     if (!right_owner || !(is_socket ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode)))
         return KEEP("not owned by this user, or not the type of file that its name implies");
+    const int holder = file->kind == CT_FILE_PROBE ? (int)ct_proc_flock_holder(status->st_ino) : 0;
     switch (file->kind) {
     case CT_FILE_SEGMENT:
         return judge_segment(gc, file, path, status);
     case CT_FILE_SOCKET:
     case CT_FILE_BELL:
         return REMOVE("no daemon serves the session");
+    case CT_FILE_PROBE:
+        return holder > 0 ? KEEP("the probe %d uses it", holder) : REMOVE("its probe was killed");
     case CT_FILE_CONTROL:
         break;
     }
