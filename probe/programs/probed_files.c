@@ -20,7 +20,12 @@ struct ct_probed_file {
     bool is_due;            /* to be attached to when a process that maps it is looked at */
     int error;              /* of the last attempt: see may_succeed_later() */
     pid_t culprit;          /* the process that was printed with such an error */
+    uint64_t blocked_ns;    /* of a file in all processes: since when a process is in the way; 0: none is */
+    bool is_split; /* and whether it has been for so long that other processes are probed one by one */
 };
+
+/* How long a process may keep the probe from attaching to a file in all processes. */
+#define SPLIT_NS UINT64_C(2000000000)
 
 static struct ct_probed_file *find(const struct ct_probed_files *files, const struct ct_mapped_driver *image,
                                    pid_t pid)
@@ -114,37 +119,63 @@ static void print_obstacle(const struct ct_probed_file *file, const char *name, 
             obstacle(file->error), is_busy ? " " : "", holder);
 }
 
-/* Attaches to the file in all processes if its process's first thread has exited. The kernel compares the
- * memory of a process with the memory of the first thread, which then has none, and would set no breakpoints.
- * The BPF programs ignore the other processes. */
-static pid_t scope_of(const struct ct_probed_files *files, pid_t pid)
+/* Returns whether the kernel cannot limit links to the process, because its first thread has exited. The
+ * kernel compares a process's memory with the memory of the first thread, which then has none. */
+static bool is_leaderless(pid_t pid)
 {
     struct ct_proc_stat stat;
-    const bool is_wide =
-        files->is_for_all || (ct_proc_stat(pid, &stat) == 0 && stat.first_ended && !stat.ended);
-    return is_wide ? 0 : pid;
+    return ct_proc_stat(pid, &stat) == 0 && stat.first_ended && !stat.ended;
 }
 
-/* Closes the links of a process whose first thread has exited. They do not reach what is mapped later. */
-static void close_narrow(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
+/* Closes the links to the file that are limited to one process. */
+static void close_narrow(struct ct_probed_files *files, const struct ct_mapped_driver *image)
 {
-    struct ct_probed_file *narrow = find(files, image, pid);
-    if (narrow) {
-        ct_links_close(narrow->links);
-        narrow->links = NULL;
+    for (struct ct_probed_file *file = files->first; file; file = file->next) {
+        if (file->pid == 0 || file->inode != image->inode || file->device != image->device)
+            continue;
+        ct_links_close(file->links);
+        file->links = NULL;
     }
-    fprintf(stderr,
-            "cudatrace-probe: process %d: its first thread has exited, so calls to %s take longer in other "
-            "processes, too\n",
-            (int)pid, image->name);
 }
 
-void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
+/* Probes other processes one by one if a process stays in the way. The process's user could otherwise prevent
+ * the probe from recording other users' processes. */
+static void split(struct ct_probed_file *file, const struct ct_mapped_driver *image)
 {
-    const pid_t scope = scope_of(files, pid);
-    struct ct_probed_file *file = get(files, image, scope);
-    if (!file || !file->is_due)
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (file->blocked_ns == 0)
+        file->blocked_ns = now_ns;
+    if (file->is_split || now_ns - file->blocked_ns < SPLIT_NS)
         return;
+    file->is_split = true;
+    fprintf(stderr,
+            "cudatrace-probe: attaching to %s in every process except %d: the first calls of new processes "
+            "may be missed\n",
+            image->name, (int)file->culprit);
+}
+
+/* Notes the success of an attempt, or why it must be repeated. */
+static void note_attempt(struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                         struct ct_probed_file *file, pid_t pid)
+{
+    const bool is_wide = file->pid == 0;
+    if (is_wide && files->is_for_all && obstacle(file->error))
+        split(file, image);
+    if (!is_wide || file->error)
+        return;
+    file->blocked_ns = 0;
+    file->is_split = false;
+    close_narrow(files, image);
+    if (!files->is_for_all)
+        fprintf(stderr,
+                "cudatrace-probe: process %d: its first thread has exited, so calls to %s take longer in "
+                "other processes, too\n",
+                (int)pid, image->name);
+}
+
+static void attempt(struct ct_probed_files *files, const struct ct_mapped_driver *image,
+                    struct ct_probed_file *file, pid_t pid)
+{
     pid_t culprit = 0;
     file->error = attach(files, image, file, &culprit);
     file->is_due = false;
@@ -156,17 +187,33 @@ void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mappe
     if (obstacle(file->error) && culprit != file->culprit)
         print_obstacle(file, image->name, culprit);
     file->culprit = culprit;
-    if (!files->is_for_all && scope == 0 && !file->error)
-        close_narrow(files, image, pid);
-    else if (scope != scope_of(files, pid)) /* the thread may have exited before the links were made */
-        ct_probed_files_attach(files, image, pid);
+    note_attempt(files, image, file, pid);
+}
+
+static void attach_in(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t scope,
+                      pid_t pid)
+{
+    struct ct_probed_file *file = get(files, image, scope);
+    if (file && file->is_due)
+        attempt(files, image, file, pid);
+}
+
+void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid)
+{
+    const bool is_wide = files->is_for_all || is_leaderless(pid);
+    attach_in(files, image, is_wide ? 0 : pid, pid);
+    if (!is_wide && is_leaderless(pid)) /* the thread may have exited before the links were made */
+        attach_in(files, image, 0, pid);
+    const struct ct_probed_file *file = is_wide ? find(files, image, 0) : NULL;
+    if (file && file->is_split && pid != 0 && pid != file->culprit && !is_leaderless(pid))
+        attach_in(files, image, pid, pid);
 }
 
 void ct_probed_files_announce(struct ct_probed_files *files)
 {
     bool is_busy = false;
     for (const struct ct_probed_file *file = files->first; file; file = file->next)
-        is_busy |= file->error == -EBUSY;
+        is_busy |= file->error == -EBUSY && !file->is_split && (file->pid == 0 || !files->is_for_all);
     if (!files->is_announced && !is_busy)
         fprintf(stderr, "probe: %zu functions are probed\n", files->functions_probed);
     files->is_announced |= !is_busy;
@@ -177,9 +224,25 @@ bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_m
     return find(files, image, 0) != NULL;
 }
 
+/* Forgets processes that have ended, whose ids may be reused. */
+static void forget_ended(struct ct_probed_files *files)
+{
+    struct ct_proc_stat stat;
+    for (struct ct_probed_file **link = &files->first, *file; (file = *link) != NULL;) {
+        if (file->pid == 0 || ct_proc_stat(file->pid, &stat) != -ESRCH) {
+            link = &file->next;
+            continue;
+        }
+        *link = file->next;
+        ct_links_close(file->links);
+        free(file);
+    }
+}
+
 bool ct_probed_files_retry(struct ct_probed_files *files)
 {
     bool is_blocked = false;
+    forget_ended(files);
     for (struct ct_probed_file *file = files->first; file; file = file->next) {
         if (!may_succeed_later(file->error))
             continue;

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 from cudatrace_test import CUDATRACE, DEADLINE_S, can, check, equal
-from probing import OwnDriver, Probe, stored_of
-from untraced import Program
+from probing import OwnDriver, Probe, await_stored, stored_of
+from untraced import VERSION, Program, lock
 
 MAPPER = """
 import ctypes, os, sys
@@ -115,7 +115,33 @@ def occupied(s):
     stranger.communicate(timeout=DEADLINE_S)
 
 
-TESTS = {test.__name__: test for test in (exchanged, escapes, occupied)}
+def in_the_way(s):
+    """Checks that a process that keeps the probe from attaching to a library does not keep it from recording other processes. Each call must
+    be recorded once, also after the process has stopped being in the way."""
+    blocking, before = Program(s, "steps"), Program(s, "steps")
+    folder = lock(blocking.pid)
+    probe = Probe(s, *s.every, "--verbose")
+    check(f"attaching to {s.driver_file} in every process except {blocking.pid}" in probe.said, probe.said)
+    while "functions of" not in probe.said:
+        probe.await_line("functions of")
+    after = Program(s, "steps")
+    probe.await_line("functions of")
+    for p in before, after, blocking:
+        p.step(10)
+    for p in before, after:
+        await_stored(s, p.pid, {VERSION: 10})
+    equal(stored_of(s, blocking.pid), {}, "calls of the process that is in the way")
+    os.close(folder)
+    probe.await_line("functions of")
+    for p in before, after, blocking:
+        p.step(5)
+    for p, calls in (before, 15), (after, 15), (blocking, 5):
+        await_stored(s, p.pid, {VERSION: calls})
+        p.end()
+    probe.end()
+
+
+TESTS = {test.__name__: test for test in (exchanged, escapes, occupied, in_the_way)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
