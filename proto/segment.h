@@ -63,7 +63,7 @@ enum ct_maker {
     CT_MAKER_COUNT
 };
 
-/* Flags that the hook and the collector set to end the use of a segment. */
+/* Flags that the hook, the probe and the collector set, most of them to end the use of a segment. */
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon is stopping; the hook must drop the segment */
@@ -73,6 +73,7 @@ enum ct_segment_flags {
     /* Collector: the trace has a row for the segment, so the segment is read even after the process has
      * ended. */
     CT_SEGMENT_KNOWN = 8,
+    CT_SEGMENT_COPIED = 16, /* probe: some code of the driver has no breakpoints: calls are missing */
 };
 
 /* The ways of routing calls to a driver function through its stub. The environment variable named by

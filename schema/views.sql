@@ -537,19 +537,21 @@ CREATE VIEW losses AS
 --   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
 --   cupti (in one row, records of GPU work that CUPTI dropped because its buffers were full; in another row, calls whose
 --     work CUPTI had not returned when the process ended (`gpu_pending`); the thread is 0),
+--   code (calls of a probed process whose driver has code in other memory than its file, from first_ns on; the thread
+--     is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
 -- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. With cause cupti, the
 -- column `calls` contains the number of dropped records, or of calls whose work was not returned. The row for such
 -- calls covers only the last file of the process. Dropped records are subtracted from it, because their calls may be
 -- among these calls. Records with cause cupti are not calls, and `totals` does not include them. A row with cause
--- absent has no thread, and its column `calls` is NULL, because the number of calls is unknown. If the process had a
+-- absent has no thread. In rows with the causes absent and code, `calls` is NULL, because the number of calls is unknown. If the process had a
 -- daemon before the gap, each of its threads may also miss its next call.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,
-       CAST(total(loss.calls) AS INTEGER) AS calls,
+       iif(loss.cause = 'code', NULL, CAST(total(loss.calls) AS INTEGER)) AS calls,
        min(loss.first_ns) AS first_ns,
-       max(loss.last_ns)  AS last_ns
+       iif(loss.cause = 'code', NULL, max(loss.last_ns)) AS last_ns
   FROM loss
   JOIN segment ON segment.segment_id = loss.segment_id
  GROUP BY segment.process_id, loss.tid, loss.cause

@@ -74,7 +74,7 @@ static void note(const struct ct_mapped_range *range, void *data)
 {
     struct files *files = data;
     char path[PATH_MAX + 64];
-    if (range->device == files->last_device && range->inode == files->last_inode)
+    if (!*range->path || (range->device == files->last_device && range->inode == files->last_inode))
         return;
     files->last_device = range->device;
     files->last_inode = range->inode;

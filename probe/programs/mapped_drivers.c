@@ -33,20 +33,22 @@ static bool parse(struct ct_mapped_range *range, char *line)
     unsigned long long from, to, offset, inode;
     unsigned int major_number, minor_number;
     int path = 0;
+    char rights[5];
     line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &from, &to, &offset, &major_number, &minor_number,
-               &inode, &path) != 6 ||
-        inode == 0)
+    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &from, &to, rights, &offset, &major_number,
+               &minor_number, &inode, &path) != 7)
         return false;
+    const bool is_file = inode != 0 && line[path] == '/';
     *range = (struct ct_mapped_range){
         .from = from,
         .to = to,
         .offset = offset,
         .device = makedev(major_number, minor_number),
         .inode = inode,
-        .path = line + path,
+        .path = is_file ? line + path : "",
+        .is_code = rights[2] == 'x',
     };
-    return range->path[0] == '/';
+    return is_file || range->is_code;
 }
 
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
@@ -87,7 +89,27 @@ static void set_name(struct ct_mapped_driver *image, const char *path)
 struct search {
     struct ct_mapped_drivers *images;
     pid_t pid;
+    /* The last range of a driver, if all ranges since then were adjacent, or NULL. */
+    struct ct_mapped_driver *last;
+    uint64_t end;   /* the end of those ranges */
+    bool is_copied; /* there is other code after the driver's range */
 };
+
+/* Notes that other code replaces a part of a driver: it is between two ranges of the driver, with no gap. */
+static void note_copy(struct search *search, struct ct_mapped_driver *image,
+                      const struct ct_mapped_range *range)
+{
+    if (range->from != search->end)
+        search->last = NULL;
+    if (image && image == search->last)
+        image->is_copied |= search->is_copied;
+    if (image) {
+        search->last = image;
+        search->is_copied = false;
+    }
+    search->is_copied |= !image && range->is_code;
+    search->end = range->to;
+}
 
 static void path_of(char *path, size_t bytes, pid_t pid, const struct ct_mapped_range *range)
 {
@@ -146,31 +168,43 @@ static void note_segment(struct ct_mapped_drivers *images, pid_t pid, const stru
     };
 }
 
+/* Returns the driver that the range maps, or NULL. */
+static struct ct_mapped_driver *driver_at(struct search *search, const struct ct_mapped_range *range)
+{
+    struct ct_mapped_drivers *images = search->images;
+    if (!is_named(range->path, DRIVER))
+        return NULL;
+    for (size_t i = 0; i < images->count; i++) {
+        if (images->image[i].inode == range->inode && images->image[i].device == range->device)
+            return &images->image[i];
+    }
+    if (images->count == CT_MAPPED_DRIVERS_MAX)
+        return NULL;
+    struct ct_mapped_driver *image = &images->image[images->count++];
+    *image = (struct ct_mapped_driver){ .device = range->device, .inode = range->inode };
+    path_of(image->path, sizeof(image->path), search->pid, range);
+    set_name(image, range->path);
+    return image;
+}
+
 static void note(const struct ct_mapped_range *range, void *data)
 {
-    const struct search *search = data;
+    struct search *search = data;
     struct ct_mapped_drivers *images = search->images;
+    note_copy(search, driver_at(search, range), range);
+    if (!*range->path)
+        return;
     if (is_named(range->path, HOOK))
         images->hook = CT_HOOK_STAYS;
     if (is_named(range->path, AREA) && range->offset == CT_AREA_CODE)
         note_area(images, search->pid, range->from);
     note_segment(images, search->pid, range);
-    if (!is_named(range->path, DRIVER) || images->count == CT_MAPPED_DRIVERS_MAX)
-        return;
-    for (size_t i = 0; i < images->count; i++) {
-        if (images->image[i].inode == range->inode && images->image[i].device == range->device)
-            return;
-    }
-    struct ct_mapped_driver *image = &images->image[images->count++];
-    *image = (struct ct_mapped_driver){ .device = range->device, .inode = range->inode };
-    path_of(image->path, sizeof(image->path), search->pid, range);
-    set_name(image, range->path);
 }
 
 int ct_mapped_drivers_find(struct ct_mapped_drivers *images, pid_t pid)
 {
     *images = (struct ct_mapped_drivers){ 0 };
-    return ct_mapped_ranges_each(pid, note, &(struct search){ images, pid });
+    return ct_mapped_ranges_each(pid, note, &(struct search){ .images = images, .pid = pid });
 }
 
 /* ---- one file ---- */

@@ -15,6 +15,9 @@ struct ct_mapped_driver {
     /* A path in /proc/PID/map_files, which can be opened even if the process is in another mount namespace,
      * or the file has been deleted. */
     char path[PATH_MAX];
+    /* Some of its code is in other memory, where the kernel sets no breakpoints. Programs copy code to huge
+     * pages at the same addresses. */
+    bool is_copied;
     char name[256]; /* the path in the process's own mount namespace, printable, cut to fit */
 };
 
@@ -49,15 +52,16 @@ static inline bool ct_mapped_hook_records(const struct ct_mapped_drivers *images
     return images->hook == CT_HOOK_MAY_LEAVE || images->hook == CT_HOOK_STAYS;
 }
 
-/* A range of addresses that maps a file, as listed in a line of /proc/PID/maps. */
+/* A range of addresses that maps a file or contains code, as listed in a line of /proc/PID/maps. */
 struct ct_mapped_range {
     uint64_t from, to; /* addresses */
     uint64_t offset;   /* of `from` in the file */
     dev_t device;
     ino_t inode;
-    const char *path; /* valid during the call of `take` */
+    const char *path; /* valid during the call of `take`; "" if the range maps no file */
+    bool is_code;
 };
-/* Calls `take` for each range that maps a file. Returns 0 or -errno. */
+/* Calls `take` for each range that maps a file or contains code, by address. Returns 0 or -errno. */
 int ct_mapped_ranges_each(pid_t pid, void (*take)(const struct ct_mapped_range *range, void *data),
                           void *data);
 

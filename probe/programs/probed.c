@@ -212,6 +212,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .flags = probed->has_executed ? CT_SEGMENT_EXITING : 0,
         .arriving = probed->channel.ring >= 0 ? &set->functions->arriving[probed->channel.number] : NULL,
         .in_flight = probed->channel.ring >= 0 ? &set->functions->in_flight[probed->channel.number] : NULL,
+        .copied = probed->channel.ring >= 0 ? &set->functions->copied[probed->channel.number] : NULL,
         .end = probed->channel.ring >= 0 ? ct_channel_end(set->programs, &probed->channel) : NULL,
         .hook = &probed->hook,
         .pidfd = open_process(probed),
@@ -223,8 +224,10 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .entry_ns = cost.seen_ns / 2,
         .return_ns = cost.seen_ns - cost.seen_ns / 2,
     };
-    if (plan.in_flight && probed->writers == 0)
-        *plan.in_flight = 0; /* of the channel's last process */
+    if (plan.in_flight && probed->writers == 0) { /* the values are of the channel's last process */
+        *plan.in_flight = 0;
+        set->functions->copied[probed->channel.number] = 0;
+    }
     const int error = fork_writer(probed, &plan);
     if (plan.pidfd >= 0)
         close(plan.pidfd);
@@ -407,6 +410,20 @@ void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers
         ct_hook_segment_open(&probed->hook, images->segment);
 }
 
+void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
+                          const struct ct_mapped_driver *image)
+{
+    uint8_t *copied = &set->functions->copied[probed->channel.number];
+    if (probed->channel.ring < 0 || *copied)
+        return;
+    __atomic_store_n(copied, 1, __ATOMIC_RELAXED);
+    fprintf(
+        stderr,
+        "cudatrace-probe: process %d: code of %s is in other memory than the file, where the kernel sets no "
+        "probes: calls are missing; use `cudatrace attach`\n",
+        probed->pid, image->name);
+}
+
 void ct_probed_exec(struct ct_probed *probed)
 {
     if (probed->link >= 0)
@@ -468,7 +485,7 @@ void ct_probed_reap(struct ct_probed_set *set)
     }
 }
 
-/* The times at which the probe gives up waiting for writers. */
+/* When the probe gives up waiting for writers. */
 struct patience {
     uint64_t until_ns, stopped_until_ns;
 };

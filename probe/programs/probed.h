@@ -64,6 +64,10 @@ int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel
  * channel is freed, either immediately or when the process has ended. */
 int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *companion,
                         struct ct_channel *channel);
+/* Notes that the probe does not see calls of the process, because its driver's code is in other memory than
+ * the driver's file. The trace then contains the loss. Prints a message. */
+void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
+                          const struct ct_mapped_driver *image);
 /* Opens the segment of the hook that is visiting a skipped process, unless that segment is already open. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has called exec() for another program. */

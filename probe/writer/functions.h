@@ -39,6 +39,8 @@ struct ct_function_table {
     /* For each channel, the call that the writer has taken from the ring but not written yet, as its function
      * number plus 1. If the writer is killed, its replacement counts this call as lost. */
     uint32_t in_flight[CT_PROBE_PROCESSES];
+    /* For each channel, 1 if code of its process's driver has no breakpoints (CT_SEGMENT_COPIED). */
+    uint8_t copied[CT_PROBE_PROCESSES];
     const struct ct_probe_shape *shapes; /* by row */
     struct ct_function_entry entry[CT_PROBE_FUNCTIONS];
 };

@@ -18,6 +18,7 @@
 #include "target_memory.h"
 #include "thread.h"
 #include "thread_table.h"
+#include "user_daemon.h"
 #include "writer_link.h"
 
 #include <errno.h>
@@ -67,25 +68,6 @@ static bool has_channel(const struct writer *writer)
 
 /* ---- the segment ---- */
 
-/* Finds the daemon of the process's user or, failing that, the system's daemon or the daemon of the probe's
- * user. */
-static struct ct_control *find_daemon(const struct ct_writer_plan *plan, struct ct_session *session,
-                                      struct ct_requested *requested)
-{
-    const uid_t own = geteuid();
-    for (int i = 0; i < 2; i++) {
-        if (ct_rights_try_user(i == 0 ? plan->uid : own) != 0)
-            continue;
-        struct ct_control *control = ct_daemon_session(session) ? ct_daemon_find(session, requested) : NULL;
-        if (control)
-            return control;
-        ct_rights_try_user(own);
-        if (plan->uid == own)
-            break;
-    }
-    return NULL;
-}
-
 /* Sends the segment's lock to the probe, which keeps it while replacing a killed writer. If the lock were
  * free, the daemon would record that the process has ended, and refuse the next segment. */
 static void share_lock(int description, void *data)
@@ -99,7 +81,7 @@ static void make_segment(struct writer *writer)
     const struct ct_writer_plan *plan = writer->plan;
     struct ct_session session;
     struct ct_requested requested;
-    struct ct_control *control = find_daemon(plan, &session, &requested);
+    struct ct_control *control = ct_user_daemon_find(plan->uid, &session, &requested);
     if (!control)
         return;
     ct_rights_drop(plan->gid); /* to the rights of the user whose daemon was found */
@@ -188,6 +170,11 @@ static void look_after_segment(struct writer *writer, uint64_t now_ns)
     if (flags & CT_SEGMENT_KNOWN && !writer->is_known)
         ct_link_send(writer->plan->link, CT_LINK_KNOWN, -1);
     writer->is_known = flags & CT_SEGMENT_KNOWN;
+    if (writer->segment && writer->plan->copied && __atomic_load_n(writer->plan->copied, __ATOMIC_RELAXED) &&
+        !(flags & CT_SEGMENT_COPIED)) {
+        atomic_fetch_or_explicit(&writer->segment->flags, CT_SEGMENT_COPIED, memory_order_release);
+        writer->wants_bell = true;
+    }
     if (flags & CT_SEGMENT_DETACHED)
         leave_segment(writer, 0);
     if (writer->segment || now_ns < writer->next_look_ns)

@@ -27,12 +27,13 @@ struct ct_writer_plan {
     /* Descriptors, which the writer owns. */
     int pidfd; /* of the process; -1: its program has ended */
     int ring, threads,
-        lost;            /* of its channel; -1 if there is none, which only the arrivals writer may lack */
-    int notices;         /* the map of notices, for the arrivals writer; otherwise -1 */
-    int link;            /* to the probe (writer_link.h) */
-    uint8_t *arriving;   /* cleared when the process has a segment, or there is no daemon; may be NULL */
-    uint32_t *in_flight; /* of the channel (functions.h); NULL if there is none */
-    const uint32_t *end; /* how the channel's process has ended (CT_PROBE_ENDED); NULL if there is none */
+        lost;              /* of its channel; -1 if there is none, which only the arrivals writer may lack */
+    int notices;           /* the map of notices, for the arrivals writer; otherwise -1 */
+    int link;              /* to the probe (writer_link.h) */
+    uint8_t *arriving;     /* cleared when the process has a segment, or there is no daemon; may be NULL */
+    uint32_t *in_flight;   /* of the channel (functions.h); NULL if there is none */
+    const uint8_t *copied; /* of the channel (functions.h); NULL if there is none */
+    const uint32_t *end;   /* how the channel's process has ended (CT_PROBE_ENDED); NULL if there is none */
     struct ct_hook_segment *hook; /* of the hook that has visited the process */
     struct ct_function_table *functions;
     uint64_t entry_ns, return_ns; /* parts of a call's duration that the probe itself takes, at both ends */

@@ -39,6 +39,47 @@ def first_thread_exited(s, method):
     other.end()
 
 
+COPIED = """
+import ctypes, sys
+driver, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+READ, WRITE, EXECUTE, PRIVATE_ANONYMOUS, FIXED_MAYMOVE = 1, 2, 4, 34, 3
+for line in open("/proc/self/maps").readlines():
+    if line.rstrip().endswith(sys.argv[1]) and line.split()[1] == "r-xp":
+        begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+        copy = libc.mmap(None, end - begin, READ | WRITE, PRIVATE_ANONYMOUS, -1, 0)
+        ctypes.memmove(copy, begin, end - begin)
+        libc.mprotect(copy, end - begin, READ | EXECUTE)
+        assert libc.mremap(copy, end - begin, end - begin, FIXED_MAYMOVE, begin) == begin
+print("ready", flush=True)
+for line in sys.stdin:
+    for _ in range(int(line)):
+        driver.cuDriverGetVersion(ctypes.byref(ctypes.c_int()))
+    print("made", int(line), flush=True)
+"""
+
+
+def copied(s, target):
+    """Tests a program that has copied the driver's code to anonymous memory, as programs do that use huge pages. The kernel sets no breakpoints
+    there. Checks that the probe, the trace and `cudatrace doctor` report the missing calls."""
+    p = Program(s, "copied", within=[sys.executable, "-c", COPIED], program=s.driver_file)
+    probe = Probe(s, *(s.every if target == "every" else ["--pid", p.pid]))
+    check(f"process {p.pid}: code of {s.driver_file} is in other memory than the file, where the kernel sets no probes: calls are missing" in
+          probe.said, probe.said)
+    p.step(30)
+    s.flush_until("the loss", lambda: s.rows("SELECT pid, cause, calls, last_ns FROM losses JOIN processes USING (process_id)") ==
+                  [(p.pid, "code", None, None)])
+    equal(stored_of(s, p.pid), {}, "calls")
+    equal([(row["pid"], row["cause"], row["calls"]) for row in s.report("losses")["losses"]], [(p.pid, "code", None)], "the report")
+    said = s.run(CUDATRACE, "doctor", "--session", s.name, p.pid, preload=False, status=None).stdout
+    check("calls are missing: code of the driver is in other memory" in said, said)
+    probe.end()
+    p.end()
+
+
 def pid_namespace(s):
     """Checks that the probe and `cudatrace doctor` report a PID namespace in which the probe cannot work."""
     if not can("pid namespaces", "a probe in another pid namespace"):
@@ -52,6 +93,7 @@ def pid_namespace(s):
 
 
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
+TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
 TESTS |= {test.__name__: test for test in (pid_namespace,)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)

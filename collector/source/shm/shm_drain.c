@@ -261,6 +261,23 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
     return 0;
 }
 
+/* Saves once that calls of a probed process are missing whose number is unknown. */
+static int save_copied(struct ct_shm_process *process, struct ct_batch *batch)
+{
+    const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
+    if (process->copied_saved || !(flags & CT_SEGMENT_COPIED))
+        return 0;
+    const struct ct_loss_facts facts = {
+        .segment_id = process->account.segment_id,
+        .lane = UINT32_MAX,
+        .cause = CT_LOSS_CODE,
+        .first_ns = batch->now_ns,
+        .last_ns = batch->now_ns,
+    };
+    process->copied_saved = true;
+    return ct_ledger_save(batch->ledger, &(struct ct_fact){ CT_FACT_LOSS, .loss = facts });
+}
+
 /* ---- open calls ---- */
 
 /* Reads a thread's open calls. The stack of a running thread may change while it is read, so the result is
@@ -391,7 +408,8 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
         const uint32_t fill = ct_lane_source_fill(process->lanes[i]);
         batch->report->fill = fill > batch->report->fill ? fill : batch->report->fill;
     }
-    if (save_unlaned(process, ledger) != 0 || save_gpu_recording(process, ledger) != 0)
+    if (save_unlaned(process, ledger) != 0 || save_copied(process, batch) != 0 ||
+        save_gpu_recording(process, ledger) != 0)
         return -1;
     const bool has_open =
         !ct_shm_is_companion(process); /* otherwise, the hook's segment has the open calls */
@@ -424,6 +442,7 @@ void ct_shm_revert(struct ct_shm_process *process)
         ct_lane_source_revert(process->lanes[i]);
     process->open_saved = false;
     process->unlaned_saved = 0;
+    process->copied_saved = false;
     process->gpu_saved = 0;
 }
 

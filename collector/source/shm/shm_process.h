@@ -72,6 +72,7 @@ struct ct_shm_process {
     bool open_saved;           /* the database has exactly the open calls of `open_signature` */
     uint64_t open_signature;   /* also 0 if there are no open calls */
     uint64_t unlaned_saved;    /* saved calls of segment->unlaned */
+    bool copied_saved;         /* CT_SEGMENT_COPIED has been saved */
     uint32_t gpu_saved;        /* segment->gpu of the saved result; 0: none was saved */
     uint64_t complete_read_ns; /* the time in a probe's segment->complete, read before the lanes */
     uint64_t complete_ns;      /* the last complete_read_ns read when all segments were known; 0: none yet */

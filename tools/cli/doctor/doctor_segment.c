@@ -160,6 +160,8 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
         NOTE("recording", "its daemon has ended; the process looks for another one at its next call");
     else if (segment->flags & CT_SEGMENT_EXITING)
         NOTE("recording", "it is about to exit");
+    else if (segment->flags & CT_SEGMENT_COPIED)
+        MISS("recording", "calls are missing: %s", ct_losses[CT_LOSS_CODE].explanation);
     else if (!doctor->daemon_pid)
         MISS("recording",
              "into shared memory that no daemon reads: calls are lost when the rings of %s are full; a "
