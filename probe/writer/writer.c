@@ -44,6 +44,7 @@ struct writer {
     const struct ct_probe_thread *shared_threads; /* CT_PROBE_THREADS of them */
     struct ct_probe_lost *lost;                   /* CT_PROBE_FUNCTIONS */
     struct ct_segment *segment;                   /* NULL while there is no daemon */
+    const char *why;                              /* why there is no segment, as printed; NULL: not printed */
     uint16_t ids[CT_PROBE_FUNCTIONS];             /* numbers of functions in the segment, 0 for none */
     struct ct_request_rows requests;
     struct ct_thread_table threads;
@@ -76,14 +77,15 @@ static void share_lock(int description, void *data)
     ct_link_send(writer->plan->link, CT_LINK_LOCK, description);
 }
 
-static void make_segment(struct writer *writer)
+/* Returns NULL, or why there is no segment. */
+static const char *make_segment(struct writer *writer)
 {
     const struct ct_writer_plan *plan = writer->plan;
     struct ct_session session;
     struct ct_requested requested;
     struct ct_control *control = ct_user_daemon_find(plan->uid, &session, &requested);
     if (!control)
-        return;
+        return "the session has no daemon: calls are recorded once there is one";
     ct_rights_drop(plan->gid); /* to the rights of the user whose daemon was found */
     ct_clock_is_counter = false;
     ct_long_begin();
@@ -103,7 +105,8 @@ static void make_segment(struct writer *writer)
     ct_process_count_epoch();
     if (!segment || !ct_daemon_take(control, &requested)) {
         ct_daemon_drop(control);
-        return;
+        return "there is no room for its segment in shared memory, so calls are missing: enlarge it, or lift "
+               "the limit on the size of files (ulimit -f)";
     }
     writer->long_ticks = ct_long_ticks();
     memset(writer->ids, 0, sizeof(writer->ids));
@@ -115,6 +118,7 @@ static void make_segment(struct writer *writer)
     writer->segment = segment;
     writer->is_known = false;
     ct_daemon_ring();
+    return NULL;
 }
 
 static void forget_lane(struct ct_thread *thread, void *unused)
@@ -180,12 +184,10 @@ static void look_after_segment(struct writer *writer, uint64_t now_ns)
     if (writer->segment || now_ns < writer->next_look_ns)
         return;
     writer->next_look_ns = now_ns + LOOK_NS;
-    make_segment(writer);
-    if (!writer->segment && !writer->is_reported)
-        fprintf(
-            stderr,
-            "cudatrace-probe: process %d: the session has no daemon: calls are recorded once there is one\n",
-            writer->plan->pid);
+    const char *why = make_segment(writer);
+    if (why && why != writer->why)
+        fprintf(stderr, "cudatrace-probe: process %d: %s\n", writer->plan->pid, why);
+    writer->why = why;
     if (!writer->segment && writer->absent_ns == 0)
         writer->absent_ns = now_ns;
     report_ready(writer);

@@ -2,7 +2,7 @@
 import sys
 
 from cudatrace_test import CUDATRACE, can, check, equal, first_thread_has_ended, wait_for
-from probing import PROBE, OwnDriver, Probe, await_stored, stored_of
+from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, writer_of
 from untraced import VERSION, Program
 
 LEADERLESS = """
@@ -80,6 +80,21 @@ def copied(s, target):
     p.end()
 
 
+def refused_segment(s):
+    """Checks that the probe reports that a process's segment is refused, and records the process once it no longer is. The trace must show
+    that earlier calls are missing."""
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid, within=["prlimit", "--fsize=0:"])
+    check(f"process {p.pid}: there is no room for its segment in shared memory, so calls are missing" in probe.said, probe.said)
+    p.step(10)
+    s.run("prlimit", "--fsize=unlimited:", "--pid", writer_of(probe, p.pid), preload=False)
+    s.flush_until("the process", lambda: s.rows("SELECT pid, cause, calls FROM losses JOIN processes USING (process_id)") == [(p.pid, "absent", None)])
+    p.step(5)
+    await_stored(s, p.pid, {VERSION: 5})
+    probe.end()
+    p.end()
+
+
 def pid_namespace(s):
     """Checks that the probe and `cudatrace doctor` report a PID namespace in which the probe cannot work."""
     if not can("pid namespaces", "a probe in another pid namespace"):
@@ -94,7 +109,7 @@ def pid_namespace(s):
 
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
 TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
-TESTS |= {test.__name__: test for test in (pid_namespace,)}
+TESTS |= {test.__name__: test for test in (refused_segment, pid_namespace)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
