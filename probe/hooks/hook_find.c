@@ -1,5 +1,6 @@
 #include "hook_find.h"
 
+#include "regular_file.h"
 #include "targets.h"
 #include "tracepoint.h"
 
@@ -142,6 +143,12 @@ bool ct_hook_is_driver_function(const char *library, const char *symbol)
            ct_targets_is_driver_function(symbol);
 }
 
+const char *ct_hook_file(const struct ct_hook_entry *hook, char path[CT_HOOK_FILE_BYTES])
+{
+    snprintf(path, CT_HOOK_FILE_BYTES, "/proc/self/fd/%d", hook->file);
+    return path;
+}
+
 static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
 {
     if (!hook->rule.is_entry && ct_hook_keeps_return_address(hook->symbol)) {
@@ -149,10 +156,13 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
                  hook->symbol);
         return false;
     }
-    struct ct_elf elf;
+    struct ct_elf elf = { .fd = -1 };
     struct search search = { .name = hook->symbol };
-    char *text = NULL;
-    int error = ct_elf_open(&elf, hook->place);
+    char *text = NULL, path[CT_HOOK_FILE_BYTES];
+    struct stat status;
+    const int file = ct_regular_file_open(hook->place, &status);
+    hook->file = file > 0 ? file : 0;
+    int error = file < 0 ? file : ct_elf_open(&elf, ct_hook_file(hook, path));
     if (!error && !elf.native)
         error = -ENOEXEC;
     if (!error)

@@ -34,6 +34,11 @@ bool ct_hook_is_driver_function(const char *library, const char *symbol);
  * hides its addresses. Requires CAP_SYSLOG. */
 uint64_t ct_hook_find_trampoline(void);
 
+/* Writes the path of the library in which an uprobe's function was found. The path names this file even if
+ * another file has been moved to the library's path: at the function's offset, that file may have the middle
+ * of an instruction. Returns `path`. */
+enum { CT_HOOK_FILE_BYTES = 32 };
+const char *ct_hook_file(const struct ct_hook_entry *hook, char path[CT_HOOK_FILE_BYTES]);
 /* Finds the hooks' targets. In each hook, sets `is_found`, and either `function`, `offset` or `event`; for
  * tracepoints, also sets the sources. For each hook in the file whose target is not found, prints a line that
  * begins with `path`. Returns whether all hooks in the file have a target. */

@@ -405,6 +405,8 @@ void ct_hook_entry_free(struct ct_hook_entry *hook)
         free(hook->field_place[i]);
     for (int i = 0; i < CT_HOOK_CONDITIONS; i++)
         free(hook->condition_place[i]);
+    if (hook->file > 0)
+        close(hook->file);
     *hook = (struct ct_hook_entry){ 0 };
 }
 

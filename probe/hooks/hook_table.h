@@ -39,7 +39,8 @@ struct ct_hook_entry {
     /* Set by ct_hook_find_all(): */
     bool is_found;
     char *function;  /* of kprobes: the first function that the kernel has; otherwise NULL */
-    uint64_t offset; /* of uprobes: the function's place in the file */
+    uint64_t offset; /* of uprobes: the function's place in the file, */
+    int file;        /* and a descriptor of the file; 0: none */
     int event;       /* of tracepoints: the kernel's number */
 };
 

@@ -61,12 +61,13 @@ static int attach_end(struct ct_attached_hook *attached, const struct ct_program
 {
     const struct ct_hook_entry *hook = &attached->hook;
     const struct bpf_program *program = ct_programs_hook(programs, end);
+    char path[CT_HOOK_FILE_BYTES];
     LIBBPF_OPTS(bpf_uprobe_opts, in_library, .bpf_cookie = cookie, .retprobe = end == CT_HOOK_RETURN);
     LIBBPF_OPTS(bpf_kprobe_opts, in_kernel, .bpf_cookie = cookie, .retprobe = end == CT_HOOK_RETURN);
-    return add_link(
-        attached, hook->kind == CT_HOOK_UPROBE
-                      ? bpf_program__attach_uprobe_opts(program, pid, hook->place, hook->offset, &in_library)
-                      : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
+    return add_link(attached, hook->kind == CT_HOOK_UPROBE
+                                  ? bpf_program__attach_uprobe_opts(program, pid, ct_hook_file(hook, path),
+                                                                    hook->offset, &in_library)
+                                  : bpf_program__attach_kprobe_opts(program, hook->function, &in_kernel));
 }
 
 /* Attaches to the function's return before its entry, since a return whose entry was not seen has no

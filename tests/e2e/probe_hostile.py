@@ -39,6 +39,19 @@ def go_on(process):
     process.stdin.flush()
 
 
+def stop_probe_at(s, probe, function):
+    """Makes the probe stop when it calls the function the next time, until the debugger reads a line."""
+    debugger = s.start("gdb", "-q", "-nx", "-batch", "-p", probe.child.pid, "-ex", f"break {function}", "-ex", "handle SIGHUP nostop", "-ex",
+                       "shell echo armed", "-ex", "continue", "-ex", "shell echo found; read line", "-ex", "detach", preload=False,
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(any("armed" in line for line in debugger.stdout), "the debugger has not attached")
+    return debugger
+
+
+def await_stop(debugger):
+    check(any("found" in line for line in debugger.stdout), "the probe did not reach the point")
+
+
 def exchanged(s):
     """Checks that the probe attaches to the file in which it has found the functions, even if the process maps another file instead. The
     kernel would otherwise write breakpoints into the middle of that file's instructions, in all processes that use it."""
@@ -49,12 +62,9 @@ def exchanged(s):
     shutil.copy(s.driver_file, own)
     other = Program(s, "steps")
     probe = Probe(s, "--all", "--only", own, "--verbose")
-    debugger = s.start("gdb", "-q", "-nx", "-batch", "-p", probe.child.pid, "-ex", "break ct_code_check_begin", "-ex", "shell echo armed", "-ex", "continue",
-                       "-ex", "shell echo found; read line", "-ex", "detach", preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, text=True)
-    check(any("armed" in line for line in debugger.stdout), "the debugger has not attached")
+    debugger = stop_probe_at(s, probe, "ct_code_check_begin")
     mapper = start_mapper(s, own, s.driver_file)
-    check(any("found" in line for line in debugger.stdout), "the probe did not reach the point")
+    await_stop(debugger)
     go_on(mapper)
     equal(mapper.stdout.readline(), "mapped\n", "the other file")
     debugger.communicate("\n", timeout=DEADLINE_S)
@@ -64,6 +74,43 @@ def exchanged(s):
     equal(stored_of(s, other.pid), {}, "calls to the other file")
     probe.end()
     equal(mapper.communicate("", timeout=DEADLINE_S)[0], "", "the end")
+    other.end()
+
+
+def changed_code(pid, library):
+    """Returns the addresses of the process's ranges of code from the library that differ from the file."""
+    changed = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory, open(library, "rb") as file:
+        for line in maps:
+            addresses, rights, offset, *_, name = line.split()
+            if name == str(library) and "x" in rights:
+                begin, end = (int(part, 16) for part in addresses.split("-"))
+                memory.seek(begin)
+                file.seek(int(offset, 16))
+                if memory.read(end - begin).rstrip(b"\0") != file.read(end - begin).rstrip(b"\0"):
+                    changed.append(addresses)
+    return changed
+
+
+def moved(s):
+    """Checks that a hook of a table is attached to the file in which its function was found, even if another file is moved to the path."""
+    if not all(can(need, "a library that is replaced while the probe attaches to it") for need in ("gdb", "ptrace")):
+        return
+    own, table = s.dir / "libown.so", s.dir / "hooks"
+    shutil.copy(s.driver_file, own)
+    table.write_text("")
+    other = Program(s, "steps")
+    probe = Probe(s, "--all", "--only", own, "--hooks", table)
+    table.write_text(f"uprobe:{own}:cuDriverGetVersion version\n")
+    debugger = stop_probe_at(s, probe, "ct_programs_rule")
+    probe.child.send_signal(signal.SIGHUP)
+    await_stop(debugger)
+    os.link(s.driver_file, s.dir / "linked")
+    os.rename(s.dir / "linked", own)
+    debugger.communicate("\n", timeout=DEADLINE_S)
+    probe.await_line("1 of 1 hooks are attached")
+    equal(changed_code(other.pid, s.driver_file), [], "changed code of the other file")
+    probe.end()
     other.end()
 
 
@@ -141,7 +188,7 @@ def in_the_way(s):
     probe.end()
 
 
-TESTS = {test.__name__: test for test in (exchanged, escapes, occupied, in_the_way)}
+TESTS = {test.__name__: test for test in (exchanged, moved, escapes, occupied, in_the_way)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
