@@ -569,6 +569,8 @@ int program_exec(void *context)
     if (channel) {
         __u64 now = bpf_ktime_get_ns();
         bpf_map_update_elem(&executed, &tgid, &now, BPF_ANY);
+        if (*channel < CT_PROBE_PROCESSES)
+            ends[*channel] |= CT_PROBE_EXECUTED;
         notify(CT_PROBE_EXEC, tgid, *channel, 0);
         bpf_map_delete_elem(&channels, &tgid);
     }

@@ -182,7 +182,7 @@ struct ct_probe_lost {
 
 /* How a channel's process has ended: its wait status with this bit set, or 0 if the process is still
  * running. */
-enum { CT_PROBE_ENDED = 1 << 30 };
+enum { CT_PROBE_ENDED = 1 << 30, CT_PROBE_EXECUTED = 1 << 29 /* it has executed another program */ };
 
 /* A process whose hook the probe accompanies. */
 struct ct_probe_companion {

@@ -5,6 +5,7 @@
 #include "target_access.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,12 +32,38 @@ static int open_part(pid_t thread, const char *part, int flags)
     return open(path, flags | O_CLOEXEC);
 }
 
-void ct_target_open(pid_t process)
+static void close_part(int *part)
 {
-    const pid_t pid = ct_proc_thread(process);
-    target.memory = open_part(pid, "mem", O_RDONLY);
-    target.root = open_part(pid, "root", O_PATH);
-    target.cwd = open_part(pid, "cwd", O_PATH);
+    if (*part >= 0)
+        close(*part);
+    *part = -1;
+}
+
+/* Returns whether the process still runs the recorded program, and belongs to the user. The kernel makes root
+ * the owner of a process that its user may not trace, such as a set-user-ID program. */
+static bool is_recorded(pid_t thread, uid_t uid, int pidfd, const uint32_t *end)
+{
+    char path[32];
+    struct stat status;
+    struct pollfd process = { .fd = pidfd, .events = POLLIN };
+    snprintf(path, sizeof(path), "/proc/%d/mem", thread);
+    return stat(path, &status) == 0 && status.st_uid == uid && poll(&process, 1, 0) == 0 &&
+           !(__atomic_load_n(end, __ATOMIC_ACQUIRE) & CT_PROBE_EXECUTED);
+}
+
+/* Checks the process after opening its parts: until then, it may have executed a program whose memory its
+ * user may not read, or have ended, so that another process has its id. */
+void ct_target_open(pid_t pid, uid_t uid, int pidfd, const uint32_t *end)
+{
+    const pid_t thread = ct_proc_thread(pid);
+    target.memory = open_part(thread, "mem", O_RDONLY);
+    target.root = open_part(thread, "root", O_PATH);
+    target.cwd = open_part(thread, "cwd", O_PATH);
+    if (is_recorded(thread, uid, pidfd, end))
+        return;
+    close_part(&target.memory);
+    close_part(&target.root);
+    close_part(&target.cwd);
 }
 
 void ct_target_set_call(const struct ct_probe_values *values, const struct ct_probe_shape *shape)

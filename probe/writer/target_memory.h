@@ -13,8 +13,10 @@
 #include <sys/types.h>
 
 /* Opens the memory of the process, which requires the right to trace it. Later reads require no rights. If
- * opening fails, only memory that was copied into records can be read. */
-void ct_target_open(pid_t pid);
+ * opening fails, only memory that was copied into records can be read. The same is true if the process's user
+ * may not trace the process, or if it does not run the recorded program any more. `pidfd` refers to the
+ * process, and `end` is the channel's (struct ct_writer_plan). */
+void ct_target_open(pid_t pid, uid_t uid, int pidfd, const uint32_t *end);
 
 /* Sets the call that is being decoded, or no call if both arguments are NULL. */
 void ct_target_set_call(const struct ct_probe_values *values, const struct ct_probe_shape *shape);

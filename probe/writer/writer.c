@@ -560,8 +560,8 @@ int ct_writer_run(const struct ct_writer_plan *plan)
     snprintf(name, sizeof(name), "probe-%d", plan->pid);
     prctl(PR_SET_NAME, name, 0, 0, 0);
     ct_fork_begin();
-    if (plan->pidfd >= 0) /* otherwise, another program may have the pid */
-        ct_target_open(plan->pid);
+    if (plan->pidfd >= 0 && plan->maker == CT_MAKER_PROBE)
+        ct_target_open(plan->pid, plan->uid, plan->pidfd, plan->end);
     const int poll = ct_link_watch(plan->ring, plan->notices, plan->pidfd, plan->link);
     if (poll < 0 || !ct_thread_table_begin(&writer.threads) || open_maps(&writer) != 0)
         return 1;

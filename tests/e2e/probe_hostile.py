@@ -2,13 +2,14 @@
 names of its files, and its memory."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 
-from cudatrace_test import CUDATRACE, DEADLINE_S, can, check, equal
+from cudatrace_test import CUDATRACE, DEADLINE_S, can, check, equal, wait_for
 from probing import OwnDriver, Probe, await_stored, stored_of
 from untraced import VERSION, Program, lock
 
@@ -126,6 +127,55 @@ def escapes(s):
     mapper.communicate("", timeout=DEADLINE_S)
 
 
+EXECUTOR = """
+import ctypes, os, sys
+driver = ctypes.CDLL(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+driver.cuDriverGetVersion(ctypes.byref(ctypes.c_int()))
+print("called", flush=True)
+sys.stdin.readline()
+os.execv(sys.argv[2], ["set-user-id", "1000"])
+"""
+
+
+def executed(s):
+    """Checks that a writer reads the memory of the recorded program only, even if the process executes a set-user-ID program before the writer
+    has opened the memory. The process's user could otherwise read that program's memory in the trace."""
+    if not all(can(need, "a set-user-ID program that is executed while the writer starts") for need in ("several users", "gdb", "ptrace")):
+        return
+    if os.statvfs(s.dir).f_flag & os.ST_NOSUID:
+        print("not tried: a set-user-ID program:", s.dir, "is mounted with nosuid")
+        return
+    program = s.dir / "set-user-id"
+    shutil.copy(shutil.which("sleep"), program)
+    program.chmod(0o4755)
+    probe = Probe(s, *s.every)
+    p = s.start("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sys.executable, "-c", EXECUTOR, s.driver_file, program,
+                preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"SIMCUDA_COUNTS": ""})
+    equal(p.stdout.readline(), "ready\n", "the program")
+    debugger = s.start("gdb", "-q", "-nx", "-batch", "-p", probe.child.pid, "-ex", "set follow-fork-mode child", "-ex", "break ct_target_open",
+                       "-ex", "shell echo armed", "-ex", "continue", "-ex", "shell echo starts; read line", "-ex", "break ct_link_watch", "-ex",
+                       "continue", "-ex", "info inferiors", "-ex", "shell echo opened; read line", "-ex", "detach", preload=False,
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(any("armed" in line for line in debugger.stdout), "the debugger has not attached")
+    go_on(p)
+    equal(p.stdout.readline(), "called\n", "a call")
+    check(any("starts" in line for line in debugger.stdout), "no writer starts")
+    go_on(p)
+    wait_for("the other program", lambda: pathlib.Path(f"/proc/{p.pid}/comm").read_text() == "set-user-id\n")
+    equal(os.stat(f"/proc/{p.pid}").st_uid, 0, "its user")
+    go_on(debugger)
+    said = []
+    check(any(said.append(line) or "opened" in line for line in debugger.stdout), "the writer did not go on", *said)
+    writer = re.search(r"^\* .*process (\d+)", "".join(said), re.M)[1]
+    opened = [os.readlink(link) for link in pathlib.Path(f"/proc/{writer}/fd").iterdir()]
+    equal([path for path in opened if path.endswith("/mem")], [], "memory that the writer has open")
+    debugger.communicate("\n", timeout=DEADLINE_S)
+    p.kill()
+    probe.end()
+
+
 OCCUPIER = """
 import os, socket, sys
 session, path = sys.argv[1:]
@@ -188,7 +238,7 @@ def in_the_way(s):
     probe.end()
 
 
-TESTS = {test.__name__: test for test in (exchanged, moved, escapes, occupied, in_the_way)}
+TESTS = {test.__name__: test for test in (exchanged, moved, executed, escapes, occupied, in_the_way)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
