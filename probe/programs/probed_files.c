@@ -67,6 +67,11 @@ static int attach_to(struct ct_probed_files *files, const struct ct_mapped_drive
     if (!error)
         error = ct_programs_attach(files->programs, image->path, &targets, file->pid, &file->links);
     ct_code_check_end(&check);
+    if (!error && targets.left_out > 0)
+        fprintf(stderr,
+                "cudatrace-probe: %u functions of %s are not probed: the probe has no numbers left for "
+                "functions that are not part of the driver's interface\n",
+                targets.left_out, image->name);
     if (!error && files->is_verbose)
         fprintf(stderr, "probe: %u functions of %s in %.1f ms\n", targets.count, image->name,
                 (double)(ct_monotonic_ns() - begun_ns) / 1e6);

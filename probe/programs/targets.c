@@ -78,12 +78,14 @@ static int number_all(struct ct_targets *targets, const struct ct_elf *elf, cons
         if (i > 0 && found->offset == found[-1].offset)
             continue;
         const uint32_t number = ct_functions_number(functions, found->name);
-        if (number == CT_PROBE_FUNCTIONS)
-            return -ENOSPC;
+        if (number == CT_PROBE_FUNCTIONS) {
+            targets->left_out++;
+            continue;
+        }
         targets->offset[targets->count] = ct_targets_place(elf, found->offset);
         targets->number[targets->count++] = number;
     }
-    return 0;
+    return targets->count > 0 ? 0 : -ENOSPC;
 }
 
 int ct_targets_find(struct ct_targets *targets, const char *path, const struct ct_selection *selection,

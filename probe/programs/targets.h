@@ -13,6 +13,7 @@ struct ct_targets {
     uint64_t *offset; /* of the probe in the file */
     uint64_t *number; /* number of the function (functions.h) */
     uint32_t count;
+    uint32_t left_out; /* functions for which there is no number left */
 };
 
 /* Finds the driver functions that the library at `path` exports and the selection includes, and numbers them.

@@ -89,6 +89,14 @@ const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *
     return row < CT_ROW_COUNT ? &table->shapes[row] : &plain;
 }
 
+/* Keeps room for the functions in driver_api.def. Any user can map a library that exports hundreds of other
+ * functions, and would otherwise use up the numbers of other users' libraries. */
+static bool has_room(const struct ct_function_table *table, const char *name)
+{
+    enum { KEPT = CT_ROW_COUNT + CT_EVENT_COUNT };
+    return table->count < CT_PROBE_FUNCTIONS - (ct_functions_is_known(name) ? 0 : KEPT);
+}
+
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
 {
     for (uint32_t i = CT_EVENT_COUNT; i < table->count; i++) {
@@ -96,7 +104,7 @@ uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
             strncmp(table->entry[i].name, name, CT_FUNCTION_NAME_MAX) == 0)
             return i;
     }
-    if (table->count == CT_PROBE_FUNCTIONS)
+    if (!has_room(table, name))
         return CT_PROBE_FUNCTIONS;
     struct ct_function_entry *entry = &table->entry[table->count];
     strncpy(entry->name, name, CT_FUNCTION_NAME_MAX);

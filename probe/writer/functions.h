@@ -53,7 +53,8 @@ struct ct_function_table *ct_functions_create(void);
 /* Returns the shape of the function's arguments. */
 const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *table, uint32_t number);
 /* Returns the number of a driver function, after adding it to the table if necessary. Returns
- * CT_PROBE_FUNCTIONS if the table is full. */
+ * CT_PROBE_FUNCTIONS if the table is full. For functions that are not in driver_api.def, it is full earlier.
+ */
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name);
 /* Adds a hook, whose name need not be unique. Returns its number, or CT_PROBE_FUNCTIONS if the table is
  * full. */

@@ -176,6 +176,27 @@ def executed(s):
     probe.end()
 
 
+def crowded(s):
+    """Checks that a library with thousands of unknown functions leaves numbers for the functions of other libraries."""
+    if not can("cc", "a library with many functions"):
+        return
+    full = s.dir / "full/libcuda.so.1"
+    full.parent.mkdir()
+    subprocess.run(["cc", "-x", "c", "-shared", "-fPIC", "-o", full, "-"], check=True, text=True,
+                   input="".join(f"int cuUnknown{i}(void) {{ return {i}; }}\n" for i in range(3000)))
+    probe = Probe(s, "--all", "--only", f"{s.dir}/*", "--verbose")
+    mapper = start_mapper(s, full)
+    probe.await_line(f"functions of {full}")
+    check(re.search(rf"\d+ functions of {re.escape(str(full))} are not probed: the probe has no numbers left", probe.said), probe.said)
+    p = Program(s, "steps")
+    probe.await_line(f"functions of {s.driver_file}")
+    p.step(10)
+    s.flush_until("the calls", lambda: stored_of(s, p.pid).get(VERSION) == 10)
+    probe.end()
+    p.end()
+    mapper.communicate("", timeout=DEADLINE_S)
+
+
 OCCUPIER = """
 import os, socket, sys
 session, path = sys.argv[1:]
@@ -238,7 +259,7 @@ def in_the_way(s):
     probe.end()
 
 
-TESTS = {test.__name__: test for test in (exchanged, moved, executed, escapes, occupied, in_the_way)}
+TESTS = {test.__name__: test for test in (exchanged, moved, executed, escapes, crowded, occupied, in_the_way)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
