@@ -90,11 +90,25 @@ static int store_all(struct ct_collection *collection, char *message)
     return 0;
 }
 
+/* Reports everything in the file that could not be stored. Returns whether there was anything. */
+static bool report_problems(const struct ct_file_source *kind, const struct ct_source *source,
+                            void (*say)(const char *sentence))
+{
+    char message[CT_MESSAGE_BYTES];
+    size_t count = 0;
+    while (kind->problem(source, count, message)) {
+        say(message);
+        count++;
+    }
+    return count > 0;
+}
+
 int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths, size_t count,
                           const char *database, const struct ct_bounds *bounds,
-                          char message[CT_MESSAGE_BYTES])
+                          void (*say)(const char *sentence))
 {
     struct ct_collection collection = { .bounds = *bounds };
+    char message[CT_MESSAGE_BYTES] = "";
     int error = check_database(database, message);
     if (!error)
         error = open_all(kind, paths, count, &collection.sources, message);
@@ -103,16 +117,16 @@ int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths,
             ct_store_open_of(database, kind->origin(collection.sources), &collection.ledger.store, message);
     if (!error)
         error = store_all(&collection, message);
+    const bool is_stored = !error;
     for (struct ct_source *s = collection.sources, *next; s; s = next) {
         next = s->next;
-        const char *problem = error ? NULL : kind->problem(s);
-        if (problem) {
-            snprintf(message, CT_MESSAGE_BYTES, "%s", problem);
+        if (is_stored && report_problems(kind, s, say))
             error = -1;
-        }
         kind->close(s);
     }
     ct_ledger_finish(&collection.ledger);
     ct_store_close(collection.ledger.store);
+    if (!is_stored && message[0])
+        say(message);
     return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -10,9 +10,9 @@
 extern const struct ct_file_source *const ct_file_sources[];
 
 /* Stores the files in a new database and returns the exit status. On failure, stores all valid data that
- * precedes the error, and sets `message` to a sentence. */
+ * precedes the error. Calls `say` with a sentence about each problem. */
 int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths, size_t count,
                           const char *database, const struct ct_bounds *bounds,
-                          char message[CT_MESSAGE_BYTES]);
+                          void (*say)(const char *sentence));
 
 #endif

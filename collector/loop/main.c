@@ -552,12 +552,8 @@ static int run_in_background(const struct ct_daemon_options *options, struct rea
 
 static int store_files(const struct command_line *line)
 {
-    char message[CT_MESSAGE_BYTES] = "";
-    const int status = ct_file_sources_store(line->source, line->files, line->file_count, line->database_path,
-                                             &line->options.bounds, message);
-    if (message[0])
-        say(message);
-    return status;
+    return ct_file_sources_store(line->source, line->files, line->file_count, line->database_path,
+                                 &line->options.bounds, say);
 }
 
 static int serve(struct command_line *line)

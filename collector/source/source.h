@@ -69,8 +69,9 @@ struct ct_file_source {
     const struct ct_origin *(*origin)(const struct ct_source *source);
     /* Returns whether two newly opened files begin with the same calls, which would then be stored twice. */
     bool (*is_same)(const struct ct_source *a, const struct ct_source *b);
-    /* Returns a sentence that explains why the source ended early, or NULL if it did not. */
-    const char *(*problem)(const struct ct_source *source);
+    /* Writes a sentence about what could not be stored, by number from 0 on. Returns false if there are no
+     * more sentences. */
+    bool (*problem)(const struct ct_source *source, size_t number, char message[CT_MESSAGE_BYTES]);
     void (*close)(struct ct_source *source);
 };
 

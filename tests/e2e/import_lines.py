@@ -1,6 +1,6 @@
-"""Tests that importing the output of `export --format jsonl`, or lines written by other programs, gives a trace with the same calls. If a
-line cannot be parsed, the error names the line, and the calls before it are stored. The format of a file is detected from its first bytes.
-If a file is refused, the import leaves no trace file."""
+"""Tests that importing the output of `export --format jsonl`, or lines written by other programs, gives a trace with the same calls. A line
+or an event that cannot be stored is counted by reason, and all others are stored. The format of a file is detected from its first bytes. If
+a file is refused, the import leaves no trace file."""
 import gzip
 import json
 import subprocess
@@ -28,7 +28,7 @@ class Imported:
     """A new trace, imported from the given lines."""
     count = 0
 
-    def __init__(self, s, *files, sentence=""):
+    def __init__(self, s, *files, sentence="", sentences=1):
         Imported.count += 1
         self.s, self.db = s, s.dir / f"imported-{Imported.count}.db"
         paths = []
@@ -37,7 +37,8 @@ class Imported:
             paths[-1].write_bytes(lines if isinstance(lines, bytes) else "".join(json.dumps(line) + "\n" for line in lines).encode())
         done = subprocess.run([CUDATRACE, "import", "--db", self.db, *paths], capture_output=True, text=True, timeout=DEADLINE_S)
         equal(done.returncode, 1 if sentence else 0, f"status, saying {done.stderr}")
-        check(sentence in done.stderr and done.stderr.count("\n") == bool(sentence), sentence, "is not what it says:", done.stderr)
+        self.stderr = done.stderr
+        check(sentence in done.stderr and done.stderr.count("\n") == (sentences if sentence else 0), sentence, "is not what it says:", done.stderr)
 
     def rows(self, query, *values):
         return self.s.rows(query, *values, db=self.db)
@@ -82,7 +83,7 @@ def check_sameness(s):
 
     # Truncate the file in the middle of a line. The import must store the calls before the truncated line.
     end = whole.index(b"\n", len(whole) // 2)
-    cut = Imported(s, whole[:end - 1], sentence=": the line is not JSON, or is truncated: ")
+    cut = Imported(s, whole[:end - 1], sentence="1 line dropped: the line is not JSON, or is truncated: ")
     calls = cut.rows(SAME[0])
     equal(calls, s.rows(SAME[0])[:len(calls)], "what was before the cut")
     check(len(calls) > 100, "calls before the cut:", len(calls))
@@ -117,31 +118,69 @@ def check_other_programs(s):
 
 def check_bad_lines(s):
     good = [own("B", 1000, 0), own("E", 1000, 1e-7, duration_ns=100, status=0)]
+    last = own("E", 2000, 1e-6, duration_ns=10)
+
+    def around(bad):
+        lines = [line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in (*good, bad, last)]
+        return b"".join(lines)
+
+    numbers = "SELECT call_id, duration_ns FROM calls ORDER BY call_id"
     for bad, sentence in (
-            (b"[1]\n", "line 3: expected an object with ts, op_id, phase and name"),
-            (b'"text"\n', "line 3: expected an object"),
-            (b"{\n", "line 3: the line is not JSON, or is truncated: "),
-            (b"\0\n", "line 3: the line is not JSON, or is truncated: "),
-            (b"\xff\n", "line 3: the line is not JSON, or is truncated: "),
-            (b"[" * 200000 + b"\n", "line 3: the line is not JSON, or is truncated: "),
-            (b'{"name":"' + b"x" * 300000 + b'"}\n', "line 3: the line is longer than 256 KiB"),
-            (own("X", 1, 0), 'line 3: phase is "X": expected "B" or "E"'),
-            ({**own("B", 1, 0), "op_id": "1"}, 'line 3: op_id is "1": expected an integer'),
-            ({**own("B", 1, 0), "name": ""}, 'line 3: name is "": expected the name of a function'),
-            (own("B", 1, -1), "line 3: ts is -1: expected seconds since"),
-            (own("B", 1, 1e300), "line 3: ts is 1.0000000000000001e300: expected seconds since"),
-            ({**own("B", 1, 0), "pid": -1}, "line 3: pid is -1: expected a process ID"),
-            ({**own("B", 1, 0), "tid": 1 << 40}, "line 3: tid is 1099511627776: expected a thread ID"),
-            (own("E", -5, 0, duration_ns=0), "line 3: op_id is -5 and duration_ns is 0: expected the time"),
-            (own("E", 5, 0, duration_ns=6), "line 3: op_id is 5 and duration_ns is 6: expected the time")):
-        head = "".join(json.dumps(line) + "\n" for line in good).encode()
-        lines = head + (bad if isinstance(bad, bytes) else json.dumps(bad).encode() + b"\n") + json.dumps(own("B", 2000, 1)).encode() + b"\n"
-        equal(Imported(s, lines, sentence=sentence).rows("SELECT call_id, duration_ns FROM calls"), [(1000, 100)], f"calls before {bad!r:.60}")
-    before = [event("B", 1, 2.0), event("E", 1, 1.0)]
-    equal(Imported(s, before, sentence="line 2: the call with op_id 1 returns 1000000000 ns before it began").rows("SELECT name FROM calls"), [], "calls")
-    many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: thread 1 of process 1 begins more than 16384 calls")
+            (b"[1]\n", "expected an object with ts, op_id, phase and name"),
+            (b'"text"\n', "expected an object"),
+            (b"{\n", "the line is not JSON, or is truncated: "),
+            (b"\0\n", "the line is not JSON, or is truncated: "),
+            (b"\xff\n", "the line is not JSON, or is truncated: "),
+            (b"[" * 200000 + b"\n", "the line is not JSON, or is truncated: "),
+            (b'{"name":"' + b"x" * 300000 + b'"}\n', "ts is missing: expected a number of seconds"),
+            (own("X", 1, 0), 'phase is "X": expected "B" or "E"'),
+            ({**own("B", 1, 0), "op_id": "1x"}, 'op_id is "1x": expected an integer'),
+            ({**own("B", 1, 0), "name": ""}, 'name is "": expected the name of a function'),
+            (own("B", 1, -1), "ts is -1: expected seconds since"),
+            (own("B", 1, 1e300), "ts is 1.0000000000000001e300: expected seconds since"),
+            (own("B", 1, float("nan")), "ts is null: expected a number of seconds"),
+            ({**own("B", 1, 0), "pid": [1]}, "pid is [1]: expected the number or the name of a process"),
+            ({**own("B", 1, 0), "tid": 1.5}, "tid is 1.5: expected the number or the name of a thread"),
+            ({**own("B", 1, 0), "instance": 0}, "instance is 0: expected a number from 1"),
+            (own("E", -5, 0, duration_ns=0), "op_id is -5 and duration_ns is 0: expected the time"),
+            (own("E", 5, 0, duration_ns=6), "op_id is 5 and duration_ns is 6: expected the time")):
+        equal(Imported(s, around(bad), sentence=f"1 line dropped: {sentence}").rows(numbers), [(1000, 100), (2000, 10)], f"calls around {bad!r:.60}")
+        check("(first: line 3)\n" in Imported(s, around(bad), sentence="first").stderr, "the line of", bad)
+    several = Imported(s, around(b"[1]\n" * 3) + around(own("X", 1, 0)).splitlines(keepends=True)[2], sentence="3 lines dropped: ", sentences=2)
+    check('1 line dropped: phase is "X": expected "B" or "E" (first: line 7)' in several.stderr, "the second reason", several.stderr)
+
+    # What JSON does not permit costs the value alone: NaN, too large numbers, invalid characters, values nested deeply.
+    odd = b'{"ts":"5e-7","op_id":"1500","phase":"E","pid":"7","tid":8,"name":"cuInit","layer":"driver","details":{"duration_ns":"20",%s}}\n'
+    for value in (b'"x":NaN', b'"x":-Infinity', b'"x":1e999', b'"x":99999999999999999999999', b'"x":"\xe9"', b'"x":"a\\u0000\\ud800\x01\\x"',
+                  b'"x":' + b'{"a":[' * 3000 + b"1" + b"]}" * 3000, b'"x":"' + b"y" * 500000 + b'"'):
+        equal(Imported(s, around(odd % value)).rows(numbers), [(1000, 100), (1500, 20), (2000, 10)], f"calls around {value!r:.60}")
+    named = Imported(s, [own("E", 1000 + n, 0, name, duration_ns=1) for n, name in enumerate(("a" * 500000, "é" * 20000, "caf\udce9"))])
+    names = [name for (name,) in named.rows("SELECT name FROM calls ORDER BY call_id")]
+    check([name[:1] for name in names] == ["a", "é", "c"] and names[1].strip("é") == "", "names", [name[-9:] for name in names])
+
+    before = [event("B", 1, 2.0), event("E", 1, 1.0), event("B", 2, 3.0)]
+    equal(Imported(s, before, sentence="the call with op_id 1 returns 1000000000 ns before it began (first: line 2)").rows("SELECT name FROM calls"),
+          [], "calls")
+    many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="16 lines dropped: thread 1 of process 1 begins more than 16384 calls")
     equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
 
+
+def check_identities(s):
+    """Imports processes and threads that are named by a text or by a large number, and processes with the same PID."""
+    ids = [(7, 8), ("7", "8"), ("rank 1", "stream 7"), ("rank 2", "stream 7"), (1 << 40, -1), (7, 8 + (1 << 32))]
+    lines = [{**own("E", 1000 + 10 * n, n * 1e-8, duration_ns=1), "pid": pid, "tid": tid} for n, (pid, tid) in enumerate(ids)]
+    lines += [{**own("E", 2000, 1e-6, duration_ns=1), "instance": 2}]
+    rows = Imported(s, lines).rows("SELECT pid, tid, nullif(thread.name, ''), nullif(cmdline, ''), count(*) FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
+                                   "JOIN processes USING (process_id) GROUP BY thread_id ORDER BY min(end_ns)")
+    equal([(name, command, calls) for _, _, name, command, calls in rows],
+          [(None, None, 2), ("stream 7", "rank 1", 1), ("stream 7", "rank 2", 1), ("-1", "1099511627776", 1), ("4294967304", None, 1), (None, None, 1)],
+          "threads")
+    equal([pid for pid, *_ in rows if pid < 1 << 22], [7, 7, 7], "PIDs that are numbers")
+    equal(len({pid for pid, *_ in rows}), 4, f"PIDs of {rows}")
+    equal(len({tid for _, tid, *_ in rows if tid >= 1 << 30}), 3, f"thread IDs of {rows}")
+
+
+def check_details(s):
     # Details that are out of range are omitted. Strings are truncated so that they fit into a record.
     odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
                        own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
@@ -164,6 +203,11 @@ PYTORCH = {
          "args": {"cbid": 211, "correlation": 9}},
         {"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx", "pid": 7, "tid": 7, "ts": 111, "dur": 1, "args": {}},
         {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 1, "dur": 500},
+        {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "ts": 1, "args": {"name": "python"}},
+        {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 900}, {"ph": "s", "id": 9, "pid": 7, "tid": 7, "ts": 110, "cat": "ac2g"},
+        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": "stream 7", "ts": 131, "dur": 2, "args": {"bytes": 64}},
+        {"ph": "X", "cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7, "ts": 140, "dur": 2, "args": {"wait_on_stream": -1}},
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 7, "tid": 7, "ts": 120, "args": {"Bytes": float("nan")}},
         {"ph": "B", "name": "step", "cat": "user_annotation", "pid": 7, "tid": 8, "ts": 10}, {"ph": "E", "pid": 7, "tid": 8, "ts": 20},
         {"ph": "i", "s": "t", "name": "mark", "cat": "m", "pid": 7, "tid": 8, "ts": 15},
         {"ph": "B", "name": "never ended", "cat": "user_annotation", "pid": 7, "tid": 8, "ts": 30}],
@@ -182,6 +226,38 @@ def check_pytorch(s):
           [("push", "user_annotation", "step", 10000, 10000), ("mark", "m", "mark", 15000, 0), ("push", "cpu_op", "aten::mm", 100500, 50250)],
           "ranges")
     equal(trace.rows("SELECT tid, start_ns - ? FROM open_calls", base), [(8, 30000)], "open ranges")
+
+
+def check_bad_events(s):
+    """Imports events with a damaged or incomplete one among them. The others are stored. A damaged value that is not needed costs no event."""
+    def events(*members):
+        call = {"ph": "X", "cat": "cuda_driver", "name": "cuInit", "pid": 1, "tid": 1, "dur": 1, "args": {}}
+        texts = [member if isinstance(member, bytes) else json.dumps({**call, **member}).encode() for member in ({"ts": 10}, *members, {"ts": 90})]
+        return b'{"traceEvents":[' + b",\n".join(texts) + b"]}"
+
+    starts = "SELECT start_ns - 1000000000 FROM calls WHERE layer <> 'nvtx' ORDER BY start_ns"
+    raw = b'{"ph":"X","cat":"cuda_driver","name":"%s","pid":1,"tid":"1","ts":"50","dur":"1","args":{%s}}'
+    for content in (raw % (b"cu\\u0000Init", b""), raw % (b"\xff", b""), raw % (b"a\\ud800b", b'"x":NaN'), raw % (b"cuInit", b'"x":' + b"[" * 3000 + b"]" * 3000),
+                    raw % (b"x" * 500000, b""), raw % (b"cuInit", b'"x":"' + b"y" * 500000 + b'"'), raw % (b"cuInit", b'"x":"' + b"\x00" + b'"')):
+        equal(Imported(s, events(content)).rows(starts), [(0,), (40000,), (80000,)], f"calls around {content!r:.120}")
+    for bad, sentence in (
+            ({"ts": "soon"}, 'ts is "soon": expected'), ({"ts": -5}, "ts is -5: expected"), ({}, "ts is missing: expected"),
+            ({"ts": 50, "dur": -1}, "dur is -1: expected"), ({"ts": 50, "dur": "x"}, 'dur is "x": expected'), ({"ts": 50, "pid": {}}, "pid is {}: expected"),
+            ({"ts": 50, "ph": "Z"}, 'ph is "Z": expected'), ({"ts": 50, "name": None}, "name is null: expected"), (b'{"ts": , }', "expected an object: "),
+            (b"7", "expected an object"), ({"ts": 50, "ph": "E"}, "an event ends that did not begin"), ({"ts": 50, "ph": "e", "id": 1}, "an event ends that")):
+        equal(Imported(s, events(bad), sentence=f"1 event dropped: {sentence}").rows(starts), [(0,), (80000,)], f"calls around {bad}")
+
+    # An inner event that is dropped or left out must not end the event around it. Asynchronous events may nest, and may change the thread.
+    pairs = [{"ph": "B", "ts": 20, "cat": "a", "name": "outer"}, {"ph": "B", "ts": "?"}, {"ph": "E", "ts": 40}, {"ph": "B", "ts": 41, "cat": "overhead"},
+             {"ph": "E", "ts": 42, "cat": ""}, {"ph": "E", "ts": 60}, {"ph": "b", "id": 5, "cat": "s", "name": "one", "ts": 21},
+             {"ph": "b", "id": 5, "cat": "s", "name": "two", "ts": 22}, {"ph": "e", "id": 5, "cat": "s", "ts": 23, "tid": 2},
+             {"ph": "e", "id": 5, "cat": "s", "ts": 24}, {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 99}]
+    nested = Imported(s, events(*pairs), sentence='1 event dropped: ts is "?": expected')
+    equal(nested.rows("SELECT message, start_ns - 1000000000, duration_ns FROM ranges ORDER BY start_ns"),
+          [("outer", 10000, 40000), ("one", 11000, 3000), ("two", 12000, 1000)], "ranges")
+    equal(nested.rows("SELECT count(*) FROM open_calls"), [(0,)], "open calls")
+    threads = Imported(s, events(*({"ts": 20 + 10 * n, "dur": 15, "tid": tid} for n, tid in enumerate((1, 1 + (1 << 32), "stream 7", "stream 8")))))
+    equal(threads.rows("SELECT count(DISTINCT tid), max(depth) FROM calls"), [(4, 0)], "threads")
 
 
 def check_forms(s):
@@ -217,8 +293,8 @@ def check_forms(s):
             (again.db.read_bytes(), "is an SQLite database"), ("{}".encode("utf-16"), "is text in UTF-16"), (b"\xfd7zXZ\0", "is compressed by xz"),
             (b"", "is empty"), (b"Dear reader", "has an unknown format (first bytes: 44 65 61 72)"), (gzip.compress(b""), "is empty"),
             (gzip.compress(lines)[:-9], "is damaged or truncated: its decompression stops after"), (recording.read_bytes()[:500], "; no calls are stored"),
-            (b"{}\n", "line 1: ts is missing: expected a number of seconds; no calls are stored"),
-            (lines[:20], "line 1: the line is not JSON, or is truncated: ")):
+            (b"{}\n", "1 line dropped: ts is missing: expected a number of seconds (first: line 1); no calls are stored"),
+            (lines[:20], "contains nothing that can be stored: 1 line dropped: the line is not JSON, or is truncated: ")):
         refused(content, sentence=sentence)
 
     # The import refuses lines that it has already read, whether from another file, in any format, or from the same file.
@@ -238,6 +314,9 @@ with Session() as s:
     check_sameness(s)
     check_other_programs(s)
     check_bad_lines(s)
+    check_details(s)
+    check_identities(s)
     s.stop_daemon()
     check_forms(s)
     check_pytorch(s)
+    check_bad_events(s)

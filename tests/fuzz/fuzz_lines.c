@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     const int fd = memfd_create("lines", MFD_CLOEXEC);
     if (fd < 0 || write(fd, input, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) != 0)
         fail("a file in memory cannot be written", (long long)size);
-    struct ct_dump_file file = { .lines = ct_json_lines_open(fd, 0, false) };
+    struct ct_dump_file file = { 0 };
+    file.lines = ct_json_lines_open(fd, 0, false, &file.dropped);
     struct ct_known known;
     char problem[192] = "";
     const struct ct_dump_frame *frame;

@@ -25,7 +25,8 @@ static int import(int argc, char **argv)
             "reports and exports as the original session. Also stores calls from JSON lines, which\n"
             "`cudatrace export` and other programs write, and calls and ranges from Chrome's Trace Event\n"
             "Format, which PyTorch's profiler writes. Files may be compressed by gzip. Calls of several\n"
-            "files are merged by time. A damaged or truncated file is stored up to the damage, and the exit\n"
+            "files are merged by time. A damaged or truncated recording is stored up to the damage. Lines\n"
+            "and events that cannot be stored are counted and printed by reason. In both cases, the exit\n"
             "status is 1. A file without anything to store is rejected.\n",
     };
     const int status = ct_options_parse(argc, argv, &usage, &first);

@@ -7,11 +7,11 @@
 #ifndef CT_CHROME_TRACE_H
 #define CT_CHROME_TRACE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "dropped.h"
 
 /* Returns a descriptor for reading the lines, or -1 with the rest of a sentence in `why`. If a descriptor is
- * returned and `why` is not empty, the trace ends early. `fd` is read from byte `from` on, and stays open. */
-int ct_chrome_lines(int fd, int64_t from, char *why, size_t bytes);
+ * returned and `why` is not empty, the trace ends early. Events that cannot be stored are counted in
+ * `dropped`. `fd` is read from byte `from` on, and stays open. */
+int ct_chrome_lines(int fd, int64_t from, struct ct_dropped *dropped, char *why, size_t bytes);
 
 #endif

@@ -93,14 +93,15 @@ static int open_unpacked(struct ct_dump_file *file)
 
 static int open_lines(struct ct_dump_file *file, int64_t from, bool is_converted)
 {
-    file->lines = ct_json_lines_open(file->fd, from, is_converted);
+    file->lines = ct_json_lines_open(file->fd, from, is_converted, &file->dropped);
     file->fd = file->lines ? -1 : file->fd;
     return file->lines ? 0 : fail(file, "cannot be read: out of memory");
 }
 
 static int open_chrome(struct ct_dump_file *file, int64_t from)
 {
-    const int fd = ct_chrome_lines(file->fd, from, file->cut, sizeof(file->cut));
+    file->dropped.noun = "event";
+    const int fd = ct_chrome_lines(file->fd, from, &file->dropped, file->cut, sizeof(file->cut));
     if (fd < 0)
         return fail(file, file->cut);
     close(file->fd);
@@ -171,11 +172,15 @@ void ct_dump_doubt(struct ct_dump_file *file)
 
 static bool next_lines(struct ct_dump_file *file)
 {
-    char problem[400] = "";
+    char problem[CT_DROPPED_BYTES + 128] = "", dropped[CT_DROPPED_BYTES + 64] = "";
     const struct ct_dump_frame *frame = ct_json_lines_next(file->lines, problem, sizeof(problem));
     file->frames += frame != NULL;
     if (*problem || (!frame && *file->cut))
         end(file, "%s", *problem ? problem : file->cut);
+    else if (!frame && file->frames == 0 && file->dropped.kinds > 0) {
+        ct_dropped_text(&file->dropped, 0, dropped, sizeof(dropped));
+        end(file, "contains nothing that can be stored: %s", dropped);
+    }
     if (!frame)
         return false;
     file->head = *frame;

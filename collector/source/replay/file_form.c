@@ -1,12 +1,12 @@
 #include "file_form.h"
 
-#include "json_lines.h"
-
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { HEAD_BYTES = 256 * 1024 }; /* where the format must be recognisable */
 
 /* A byte string and its length. */
 #define BEGIN(text) text, sizeof(text) - 1
@@ -67,8 +67,8 @@ static enum ct_file_form form_of(const char *text, size_t bytes, int64_t *from, 
 
 enum ct_file_form ct_file_form(int fd, int64_t *from, const char **name)
 {
-    char *text = malloc(CT_JSON_LINE_BYTES);
-    const ssize_t got = text ? pread(fd, text, CT_JSON_LINE_BYTES, 0) : 0;
+    char *text = malloc(HEAD_BYTES);
+    const ssize_t got = text ? pread(fd, text, HEAD_BYTES, 0) : 0;
     const enum ct_file_form form =
         text ? form_of(text, got > 0 ? (size_t)got : 0, from, name) : CT_FORM_NO_MEMORY;
     free(text);

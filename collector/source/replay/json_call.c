@@ -57,16 +57,31 @@ static int64_t number_of(struct ct_interner *texts, const char *first, const cha
     return number;
 }
 
+/* Returns a copy that fits into a recording with the other two texts of a function. The copy ends with a
+ * whole character. */
+static char *cut(const char *text)
+{
+    enum { MOST = 16 * 1024 };
+    size_t bytes = strnlen(text, MOST);
+    while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+        bytes--;
+    return strndup(text, bytes);
+}
+
 static bool name_function(struct ct_json_frame *frame, const struct ct_json_line *line,
                           struct ct_dump_call *body)
 {
     bool is_new = false;
-    const char *category = ct_json_text(line->details, "category", "");
-    body->function_id = number_of(&frame->functions, line->layer, line->name, &is_new);
+    char *texts[] = { cut(line->layer), cut(line->name), cut(ct_json_text(line->details, "category", "")) };
+    if (texts[0] && texts[1] && texts[2])
+        body->function_id = number_of(&frame->functions, texts[0], texts[1], &is_new);
     const struct ct_dump_function function = { body->function_id };
-    const char *const texts[] = { line->layer, line->name, category };
-    return body->function_id != 0 &&
-           (!is_new || ct_dump_add_texts(&frame->events, CT_DUMP_FUNCTION, &function, texts));
+    const bool good =
+        body->function_id != 0 && (!is_new || ct_dump_add_texts(&frame->events, CT_DUMP_FUNCTION, &function,
+                                                                (const char *const *)texts));
+    for (int i = 0; i < 3; i++)
+        free(texts[i]);
+    return good;
 }
 
 /* Adds a note that defines an ID used in calls. */
@@ -124,7 +139,7 @@ static bool fill_launch(struct ct_json_frame *frame, const struct ct_json_line *
     const char *kernel = ct_json_text(details, "kernel", "");
     char process[24];
     bool is_new = false;
-    snprintf(process, sizeof(process), "%lld", (long long)line->pid);
+    snprintf(process, sizeof(process), "%lld", (long long)call->body.segment_id);
     const int64_t number = *kernel ? number_of(&frame->kernels, process, kernel, &is_new) : 0;
     if ((*kernel && number == 0) || (is_new && !note(frame, call, CT_KIND_STRING, number, "", 0, kernel)))
         return false;

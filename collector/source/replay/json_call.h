@@ -6,13 +6,14 @@
 #include "dump_buffer.h"
 #include "intern.h"
 #include "interner.h"
-
-#include <jansson.h>
+#include "json_value.h"
 
 struct ct_json_line {
     const json_t *details; /* NULL if there are none */
     const char *name, *layer;
-    int64_t op_id, pid, tid;
+    const char *process, *thread; /* identities */
+    int64_t instance;             /* of the process, among those with the same identity */
+    int64_t op_id;
     int64_t at_ns; /* from ts */
     bool is_begin;
 };
@@ -42,17 +43,5 @@ void ct_json_frame_finish(struct ct_json_frame *frame);
  * memory, returns false and leaves the call without a payload. */
 bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call);
-
-static inline int64_t ct_json_integer(const json_t *object, const char *name, int64_t otherwise)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
-}
-
-static inline const char *ct_json_text(const json_t *object, const char *name, const char *otherwise)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_string(value) ? json_string_value(value) : otherwise;
-}
 
 #endif

@@ -1,5 +1,7 @@
 #include "json_elements.h"
 
+#include "room.h"
+
 #include <string.h>
 
 static int next(struct ct_json_elements *from)
@@ -17,9 +19,12 @@ static void unread(struct ct_json_elements *from, int byte)
 
 static void keep(struct ct_json_elements *from, int byte)
 {
-    if (from->bytes < CT_ELEMENT_BYTES)
-        from->text[from->bytes] = (char)byte;
-    from->bytes++;
+    if (from->is_short || !ct_make_room_for(&from->text, from->bytes, 2, &from->room, 1)) {
+        from->is_short = true;
+        return;
+    }
+    from->text[from->bytes++] = (char)byte;
+    from->text[from->bytes] = '\0';
 }
 
 int ct_json_next_byte(struct ct_json_elements *from)
@@ -77,10 +82,9 @@ bool ct_json_value(struct ct_json_elements *from, int first)
 {
     from->begin = from->at - 1;
     from->bytes = 0;
+    from->is_short = false;
     keep(from, first);
-    const bool good = first == '"'                   ? read_string(from)
-                      : first == '{' || first == '[' ? read_nested(from)
-                                                     : read_word(from);
-    from->text[from->bytes < CT_ELEMENT_BYTES ? from->bytes : CT_ELEMENT_BYTES] = '\0';
-    return good;
+    return first == '"'                   ? read_string(from)
+           : first == '{' || first == '[' ? read_nested(from)
+                                          : read_word(from);
 }

@@ -1,6 +1,7 @@
 #include "json_lines.h"
 
 #include "json_call.h"
+#include "payload.h"
 #include "room.h"
 
 #include <errno.h>
@@ -31,11 +32,15 @@ struct process {
 struct ct_json_lines {
     FILE *file;
     char *text; /* the current line */
+    size_t room;
     uint64_t number;
-    char problem[PROBLEM_BYTES]; /* empty: none */
+    struct ct_dropped *dropped;
+    const char *reason;          /* why the current line is dropped: a string literal */
+    char why[PROBLEM_BYTES];     /* the same as a sentence */
+    char problem[PROBLEM_BYTES]; /* why the file ends early; empty: it does not */
     bool is_converted;
     struct ct_json_frame frame;
-    struct ct_intern processes, threads;
+    struct ct_interner processes, threads;
     struct thread *thread; /* by number less 1 */
     size_t thread_count, thread_room;
     struct process *process; /* by number less 1 */
@@ -48,7 +53,7 @@ struct ct_json_lines {
 
 static bool fail(struct ct_json_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Records a problem. Always returns false. */
+/* Ends the file. Always returns false. */
 static bool fail(struct ct_json_lines *lines, const char *format, ...)
 {
     va_list arguments;
@@ -63,38 +68,72 @@ static bool fail_memory(struct ct_json_lines *lines)
     return fail(lines, "out of memory");
 }
 
+static bool drop(struct ct_json_lines *lines, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Reports why the current line cannot be stored. Always returns false. */
+static bool drop(struct ct_json_lines *lines, const char *reason, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(lines->why, sizeof(lines->why), format, arguments);
+    va_end(arguments);
+    lines->reason = reason;
+    return false;
+}
+
 /* ---- processes and threads ---- */
 
-static bool tell_process(struct ct_json_lines *lines, int64_t pid, int64_t process_id, int64_t at_ns)
+/* A process with a name instead of a PID, and a further instance, differ from other processes with the same
+ * PID in `start_ticks`. */
+static bool tell_process(struct ct_json_lines *lines, const struct ct_json_line *line, int64_t process_id,
+                         int64_t at_ns)
 {
-    char segment[64];
-    snprintf(segment, sizeof(segment), "json-lines-%lld", (long long)pid);
+    const char *name = ct_json_identity_name(line->process, INT32_MAX);
+    const int64_t pid = ct_json_identity_number(line->process, INT32_MAX);
+    const uint64_t hash = *name ? ct_json_identity_hash(line->process) >> 3 : 0;
+    const uint64_t ticks = hash + (uint64_t)line->instance - 1;
+    char segment[64], *command = strndup(name, 4096);
+    snprintf(segment, sizeof(segment), ticks ? "json-lines-%lld-%llu" : "json-lines-%lld", (long long)pid,
+             (unsigned long long)ticks);
     const struct ct_dump_process body = {
         .process_id = process_id,
         .segment_id = process_id,
-        .is = { .started_ns = (uint64_t)at_ns, .pid = (int32_t)pid, .uid = geteuid() },
+        .is = { .start_ticks = ticks, .started_ns = (uint64_t)at_ns, .pid = (int32_t)pid, .uid = geteuid() },
     };
-    const char *const texts[] = { "", "", segment };
-    if (!ct_make_room(&lines->process, lines->process_count, &lines->process_room, sizeof(*lines->process)))
-        return false;
-    lines->process[lines->process_count++] = (struct process){ .last_ns = at_ns };
-    return ct_dump_add_texts(&lines->frame.events, CT_DUMP_PROCESS, &body, texts);
+    const char *const texts[] = { "", command, segment };
+    const bool good =
+        command &&
+        ct_make_room(&lines->process, lines->process_count, &lines->process_room, sizeof(*lines->process)) &&
+        ct_dump_add_texts(&lines->frame.events, CT_DUMP_PROCESS, &body, texts);
+    free(command);
+    if (good)
+        lines->process[lines->process_count++] = (struct process){ .last_ns = at_ns };
+    return good;
 }
 
 /* Returns the ID of the process, which is also the ID of its segment, or 0 if out of memory. */
-static int64_t process_of(struct ct_json_lines *lines, int64_t pid, int64_t at_ns)
+static int64_t process_of(struct ct_json_lines *lines, const struct ct_json_line *line, int64_t at_ns)
 {
     bool is_new = false;
-    const int64_t number = ct_intern_get(&lines->processes, &pid, &is_new);
-    return number == 0 || !is_new || tell_process(lines, pid, number, at_ns) ? number : 0;
+    char *key;
+    if (asprintf(&key, "%lld %s", (long long)line->instance, line->process) < 0)
+        return 0;
+    const int64_t number = ct_interner_get(&lines->processes, key, &is_new);
+    free(key);
+    return number == 0 || !is_new || tell_process(lines, line, number, at_ns) ? number : 0;
 }
 
 static struct thread *add_thread(struct ct_json_lines *lines, const struct ct_json_line *line,
                                  int64_t segment_id, int64_t thread_id)
 {
-    const struct ct_dump_thread body = { segment_id, thread_id, (uint64_t)line->tid };
+    const char *name = ct_json_identity_name(line->thread, UINT32_MAX);
+    const struct ct_dump_thread body = { segment_id, thread_id,
+                                         (uint64_t)ct_json_identity_number(line->thread, UINT32_MAX) };
+    char comm[sizeof(struct ct_thread_name)];
+    snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(comm) - 1, name);
     if (!ct_make_room(&lines->thread, lines->thread_count, &lines->thread_room, sizeof(*lines->thread)) ||
-        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ "" }))
+        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ comm }))
         return NULL;
     struct thread *thread = &lines->thread[lines->thread_count++];
     *thread = (struct thread){ 0 };
@@ -107,10 +146,12 @@ static struct thread *thread_of(struct ct_json_lines *lines, const struct ct_jso
     bool is_new = false;
     /* `ts` is relative to the start of the first process. */
     body->segment_id =
-        process_of(lines, line->pid, lines->offset_ns + (lines->process_count > 0 ? line->at_ns : 0));
-    body->thread_id = body->segment_id
-                          ? ct_intern_get(&lines->threads, (const int64_t[]){ line->pid, line->tid }, &is_new)
-                          : 0;
+        process_of(lines, line, lines->offset_ns + (lines->process_count > 0 ? line->at_ns : 0));
+    char *key = NULL;
+    if (body->segment_id == 0 || asprintf(&key, "%lld %s", (long long)body->segment_id, line->thread) < 0)
+        return NULL;
+    body->thread_id = ct_interner_get(&lines->threads, key, &is_new);
+    free(key);
     if (body->thread_id == 0)
         return NULL;
     return is_new ? add_thread(lines, line, body->segment_id, body->thread_id)
@@ -139,8 +180,9 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     struct ct_json_call call = { 0 };
     struct thread *thread = thread_of(lines, line, &call.body);
     if (thread && thread->count == BEGUN_MAX)
-        return fail(lines, "thread %lld of process %lld begins more than %d calls that do not return",
-                    (long long)line->tid, (long long)line->pid, BEGUN_MAX);
+        return drop(lines, "open",
+                    "thread %.40s of process %.40s begins more than %d calls that do not return",
+                    line->thread, line->process, BEGUN_MAX);
     if (!thread || !fill(lines, line, &call))
         return fail_memory(lines);
     if (push(thread, &call))
@@ -170,7 +212,7 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
     const int64_t duration_ns = ct_json_integer(line->details, "duration_ns", -1);
     if (duration_ns >= 0) {
         if (line->op_id <= 0 || line->op_id > (int64_t)CT_DUMP_MOMENT_MAX || duration_ns > line->op_id)
-            return fail(lines,
+            return drop(lines, "op_id",
                         "op_id is %lld and duration_ns is %lld: expected the time of the return, which is "
                         "not less than the duration",
                         (long long)line->op_id, (long long)duration_ns);
@@ -187,8 +229,8 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
     const int64_t end_ns = lines->offset_ns + line->at_ns;
     const int64_t start_ns = has_begun ? (int64_t)call->body.end_ns : end_ns;
     if (end_ns < start_ns)
-        return fail(lines, "the call with op_id %lld returns %lld ns before it began", (long long)line->op_id,
-                    (long long)(start_ns - end_ns));
+        return drop(lines, "order", "the call with op_id %lld returns %lld ns before it began",
+                    (long long)line->op_id, (long long)(start_ns - end_ns));
     call->body.end_ns = (uint64_t)end_ns;
     call->body.duration_ns = (uint64_t)(end_ns - start_ns);
     return true;
@@ -232,47 +274,71 @@ static const char *layer_of(const char *name)
     return strncmp(name, "nvtx", 4) == 0 ? "nvtx" : "driver";
 }
 
-/* Reports that a member has an unexpected value, and names the expected value. Always returns false. */
-static bool fail_member(struct ct_json_lines *lines, const json_t *object, const char *key,
+/* Drops a line because a member has an unexpected value, and names the expected value. Always returns
+ * false. */
+static bool drop_member(struct ct_json_lines *lines, const json_t *object, const char *key,
                         const char *expected)
 {
     const json_t *value = json_object_get(object, key);
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    fail(lines, "%s is %.60s: expected %s", key, text ? text : value ? "too large" : "missing", expected);
+    drop(lines, expected, "%s is %.60s: expected %s", key,
+         text    ? text
+         : value ? "too large"
+                 : "missing",
+         expected);
     free(text);
     return false;
 }
 
-static bool read_line(struct ct_json_lines *lines, const json_t *object)
+static bool read_members(struct ct_json_lines *lines, const json_t *object, struct ct_json_line *line)
 {
     const char *phase = ct_json_text(object, "phase", "");
-    const json_t *ts = json_object_get(object, "ts"), *op_id = json_object_get(object, "op_id");
-    struct ct_json_line line = { .name = ct_json_text(object, "name", ""),
-                                 .details = json_object_get(object, "details") };
+    double ts;
+    line->name = ct_json_text(object, "name", "");
+    line->details = json_object_get(object, "details");
+    line->is_begin = strcmp(phase, "B") == 0;
+    line->layer = ct_json_text(object, "layer", layer_of(line->name));
+    line->instance = ct_json_integer(object, "instance", 1);
     if (!json_is_object(object))
-        return fail(lines, "expected an object with ts, op_id, phase and name");
-    if (!json_is_number(ts))
-        return fail_member(lines, object, "ts", "a number of seconds");
-    if (!json_is_integer(op_id))
-        return fail_member(lines, object, "op_id", "an integer");
-    if (!*line.name)
-        return fail_member(lines, object, "name", "the name of a function");
-    line.is_begin = strcmp(phase, "B") == 0;
-    if (!line.is_begin && strcmp(phase, "E") != 0)
-        return fail_member(lines, object, "phase", "\"B\" or \"E\"");
-    const double ns = json_number_value(ts) * 1e9;
-    line.layer = ct_json_text(object, "layer", layer_of(line.name));
-    line.op_id = json_integer_value(op_id);
-    line.pid = ct_json_integer(object, "pid", 1);
-    line.tid = ct_json_integer(object, "tid", line.pid);
-    if (line.pid < 0 || line.pid > INT32_MAX)
-        return fail_member(lines, object, "pid", "a process ID from 0 to 2147483647");
-    if (line.tid < 0 || line.tid > UINT32_MAX)
-        return fail_member(lines, object, "tid", "a thread ID from 0 to 4294967295");
+        return drop(lines, "object", "expected an object with ts, op_id, phase and name");
+    if (!ct_json_is_number(json_object_get(object, "ts"), &ts))
+        return drop_member(lines, object, "ts", "a number of seconds");
+    if (!ct_json_is_integer(json_object_get(object, "op_id"), &line->op_id))
+        return drop_member(lines, object, "op_id", "an integer");
+    if (!*line->name)
+        return drop_member(lines, object, "name", "the name of a function");
+    if (!line->is_begin && strcmp(phase, "E") != 0)
+        return drop_member(lines, object, "phase", "\"B\" or \"E\"");
+    if (line->instance < 1 || line->instance > INT32_MAX)
+        return drop_member(lines, object, "instance", "a number from 1 to 2147483647");
+    const double ns = ts * 1e9;
     if (!(ns >= 0 && ns < (double)((int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns)))
-        return fail_member(lines, object, "ts", "seconds since the beginning of the trace");
-    line.at_ns = (int64_t)(ns + 0.5);
-    return line.is_begin ? begin(lines, &line) : end(lines, &line);
+        return drop_member(lines, object, "ts", "seconds since the beginning of the trace");
+    line->at_ns = (int64_t)(ns + 0.5);
+    return true;
+}
+
+static bool read_line(struct ct_json_lines *lines, const json_t *object)
+{
+    struct ct_json_line line;
+    if (!read_members(lines, object, &line))
+        return false;
+    const json_t *pid = json_object_get(object, "pid"), *tid = json_object_get(object, "tid");
+    char *process = pid ? ct_json_identity(pid) : strdup("1");
+    char *thread = tid ? ct_json_identity(tid) : process ? strdup(process) : NULL;
+    bool good = true;
+    line.process = process;
+    line.thread = thread;
+    if (!process || !thread)
+        good = fail_memory(lines);
+    else if (!*process)
+        good = drop_member(lines, object, "pid", "the number or the name of a process");
+    else if (!*thread)
+        good = drop_member(lines, object, "tid", "the number or the name of a thread");
+    good = good && (line.is_begin ? begin(lines, &line) : end(lines, &line));
+    free(process);
+    free(thread);
+    return good;
 }
 
 /* ---- the end ---- */
@@ -301,23 +367,33 @@ static bool tell_end(struct ct_json_lines *lines)
     return true;
 }
 
+/* Reads the next line of the file. Returns its length, or 0 at the end or after an error. */
+static size_t get_line(struct ct_json_lines *lines)
+{
+    errno = 0;
+    const ssize_t bytes = getline(&lines->text, &lines->room, lines->file);
+    if (bytes < 0 && !feof(lines->file))
+        fail(lines, "%s", strerror(errno ? errno : EIO));
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
 /* Reads a line. Returns false at the end of the file or if there is a problem. */
 static bool next_line(struct ct_json_lines *lines)
 {
-    if (!fgets(lines->text, CT_JSON_LINE_BYTES, lines->file))
-        return ferror(lines->file) ? fail(lines, "%s", strerror(errno)) : false;
+    const size_t bytes = get_line(lines);
+    if (bytes == 0)
+        return false;
     lines->number++;
-    const size_t bytes = strlen(lines->text);
-    if (bytes + 1 == CT_JSON_LINE_BYTES && lines->text[bytes - 1] != '\n')
-        return fail(lines, "the line is longer than %d KiB", CT_JSON_LINE_BYTES / 1024);
-    if (strspn(lines->text, " \t\r\n") == bytes && bytes > 0)
+    if (strspn(lines->text, " \t\r\n") == bytes)
         return true;
-    json_error_t error;
-    json_t *object = json_loadb(lines->text, bytes, JSON_DECODE_ANY, &error);
+    char why[JSON_ERROR_TEXT_LENGTH] = "";
+    json_t *object = ct_json_parse(lines->text, bytes, why);
     const bool good = object ? read_line(lines, object)
-                             : fail(lines, "the line is not JSON, or is truncated: %s", error.text);
+                             : drop(lines, "JSON", "the line is not JSON, or is truncated: %s", why);
     json_decref(object);
-    return good;
+    if (!good && !*lines->problem)
+        ct_drop(lines->dropped, lines->reason, lines->is_converted ? 0 : (int64_t)lines->number, lines->why);
+    return good || !*lines->problem;
 }
 
 /* Finds the offset to add to every `ts`, from the first line in which cudatrace reports that a call
@@ -326,11 +402,12 @@ static void find_offset(struct ct_json_lines *lines, int64_t from)
 {
     int64_t duration_ns = -1;
     lines->offset_ns = FIRST_NS;
-    for (int i = 0;
-         i < OFFSET_LINES && duration_ns < 0 && fgets(lines->text, CT_JSON_LINE_BYTES, lines->file); i++) {
-        json_t *object = json_loads(lines->text, 0, NULL);
+    for (size_t i = 0, bytes; i < OFFSET_LINES && duration_ns < 0 && (bytes = get_line(lines)) > 0; i++) {
+        json_t *object = ct_json_parse(lines->text, bytes, NULL);
         const int64_t op_id = ct_json_integer(object, "op_id", 0);
-        const double ns = json_number_value(json_object_get(object, "ts")) * 1e9;
+        double ns;
+        ct_json_is_number(json_object_get(object, "ts"), &ns);
+        ns *= 1e9;
         duration_ns = ct_json_integer(json_object_get(object, "details"), "duration_ns", -1);
         if (duration_ns >= 0 && op_id > 0 && op_id <= (int64_t)CT_DUMP_MOMENT_MAX && ns >= 0 &&
             ns <= (double)op_id)
@@ -358,19 +435,19 @@ const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char
     return lines->frame.events.used ? ct_dump_seal(&lines->frame.events, (uint64_t)lines->last_ns) : NULL;
 }
 
-struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted)
+struct ct_json_lines *ct_json_lines_open(int fd, int64_t from, bool is_converted, struct ct_dropped *dropped)
 {
     struct ct_json_lines *lines = calloc(1, sizeof(*lines));
-    if (!lines || !(lines->text = malloc(CT_JSON_LINE_BYTES)) || !(lines->file = fdopen(fd, "re"))) {
-        free(lines ? lines->text : NULL);
+    if (!lines || !(lines->file = fdopen(fd, "re"))) {
         free(lines);
         return NULL;
     }
+    lines->dropped = dropped;
+    dropped->noun = is_converted ? "event" : "line";
     lines->is_converted = is_converted;
     fseeko(lines->file, from, SEEK_SET);
     find_offset(lines, from);
-    ct_intern_init(&lines->processes, sizeof(int64_t), SIZE_MAX, 1);
-    ct_intern_init(&lines->threads, 2 * sizeof(int64_t), SIZE_MAX, 1);
+    lines->processes.next = lines->threads.next = 1;
     ct_json_frame_init(&lines->frame);
     return lines;
 }
@@ -384,8 +461,8 @@ void ct_json_lines_close(struct ct_json_lines *lines)
             free(lines->thread[t].begun[i].payload);
         free(lines->thread[t].begun);
     }
-    ct_intern_finish(&lines->processes);
-    ct_intern_finish(&lines->threads);
+    ct_interner_finish(&lines->processes);
+    ct_interner_finish(&lines->threads);
     ct_json_frame_finish(&lines->frame);
     free(lines->process);
     free(lines->thread);

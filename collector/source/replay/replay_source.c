@@ -250,10 +250,17 @@ static bool is_same(const struct ct_source *a, const struct ct_source *b)
            memcmp(one->file.events, other->file.events, one->file.head.bytes) == 0;
 }
 
-static const char *problem_of(const struct ct_source *source)
+static bool problem_of(const struct ct_source *source, size_t number, char message[CT_MESSAGE_BYTES])
 {
-    const char *problem = ((const struct ct_replay *)source)->file.problem;
-    return *problem ? problem : NULL;
+    const struct ct_dump_file *file = &((const struct ct_replay *)source)->file;
+    char dropped[CT_DROPPED_BYTES + 128];
+    if (number < file->dropped.kinds) {
+        ct_dropped_text(&file->dropped, number, dropped, sizeof(dropped));
+        ct_message(message, "'%s': %s", file->path, dropped);
+        return true;
+    }
+    ct_message(message, "%s", file->problem);
+    return number == file->dropped.kinds && file->problem[0];
 }
 
 const struct ct_file_source ct_replay_files = {
