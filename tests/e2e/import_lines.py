@@ -179,6 +179,20 @@ def check_identities(s):
     equal(len({pid for pid, *_ in rows}), 4, f"PIDs of {rows}")
     equal(len({tid for _, tid, *_ in rows if tid >= 1 << 30}), 3, f"thread IDs of {rows}")
 
+    # Processes with the same PID stay apart in the export, too. Their kernels, streams and threads are not mixed up.
+    lines = []
+    for n, instance in enumerate((1, 2, 1, 2, 3)):
+        launch = {"category": "launch", "grid_x": 1, "kernel": f"k{instance}", "stream": 5, "stream_name": f"s{instance}"}
+        member = {"instance": instance} if instance > 1 else {}
+        lines += [{**own("B", 1000 + 10 * n, n * 1e-8, "cuLaunchKernel", **launch), **member},
+                  {**own("E", 1000 + 10 * n, n * 1e-8 + 1e-9, "cuLaunchKernel", duration_ns=1, status=0), **member}]
+    query = "SELECT calls.process_id, calls.pid, kernel, stream_name, call_id FROM launches JOIN calls USING (call_id) ORDER BY call_id"
+    apart = Imported(s, lines)
+    equal([(row[0] - 1, *row[1:4]) for row in apart.rows(query)], [(n, 7, f"k{n + 1}", f"s{n + 1}") for n in (0, 1, 0, 1, 2)], "launches")
+    again = Imported(s, export(apart.db))
+    equal(again.rows(query), apart.rows(query), "launches of an export")
+    equal(export(again.db), export(apart.db), "lines of an export")
+
 
 def check_details(s):
     # Details that are out of range are omitted. Strings are truncated so that they fit into a record.

@@ -2,6 +2,39 @@
  * returns, in chronological order. */
 #include "export_format.h"
 
+#include <stdlib.h>
+
+struct state {
+    /* By the process's index: its number among the processes with the same PID, in the order of their first
+     * lines, so that an import numbers them in the same way. 0: no line yet. */
+    uint32_t *instance;
+};
+
+static bool begin(struct ct_export *to)
+{
+    struct state *state = to->state;
+    state->instance = calloc(to->process_count + 1, sizeof(*state->instance));
+    return state->instance != NULL;
+}
+
+static void finish(struct ct_export *to)
+{
+    free(((struct state *)to->state)->instance);
+}
+
+static uint32_t instance_of(const struct ct_export *to, int64_t process_id)
+{
+    const struct ct_export_process *process = ct_export_process(to, process_id);
+    uint32_t *instance = ((struct state *)to->state)->instance, count = 1;
+    if (process->process_id != process_id || to->process_count == 0)
+        return 1;
+    uint32_t *own = &instance[process - to->process];
+    for (size_t i = 0; *own == 0 && i < to->process_count; i++)
+        count += instance[i] > 0 && to->process[i].pid == process->pid;
+    *own = *own ? *own : count;
+    return *own;
+}
+
 static void print_text(struct ct_export *to, const char *name, const char *text)
 {
     fprintf(to->to, ",\"%s\":", name);
@@ -16,6 +49,9 @@ static bool event(struct ct_export *to, const struct ct_event *event)
     ct_export_time(to, event->at_ns - to->extent.begin_ns, 1000000000, 9);
     fprintf(to->to, ",\"op_id\":%lld,\"phase\":\"%c\",\"pid\":%lld,\"tid\":%lld", (long long)call->id,
             event->is_begin ? 'B' : 'E', (long long)site->pid, (long long)site->tid);
+    const uint32_t instance = instance_of(to, site->process_id);
+    if (instance > 1)
+        fprintf(to->to, ",\"instance\":%u", instance);
     print_text(to, "name", site->name);
     print_text(to, "layer", site->layer);
     fputs(",\"details\":{", to->to);
@@ -37,5 +73,8 @@ static bool event(struct ct_export *to, const struct ct_event *event)
 const struct ct_export_format ct_export_jsonl = {
     .name = "jsonl",
     .about = "one line of JSON when a call begins and one when it returns, in order of time",
+    .state_bytes = sizeof(struct state),
+    .begin = begin,
     .event = event,
+    .finish = finish,
 };
