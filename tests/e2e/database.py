@@ -96,6 +96,41 @@ def calls(s, db=None):
     return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
 
 
+# While a daemon writes a trace, another name of the file is read under the daemon's name. If the daemon cannot be asked, it is refused, because
+# the write-ahead log with the newest calls is next to the daemon's name only.
+with Session() as s:
+    s.start_daemon()
+    for folder in ("link", "mount", "empty"):
+        (s.dir / folder).mkdir()
+    link, mounted = s.dir / "link/trace.db", s.dir / "mount/trace.db"
+    link.hardlink_to(s.db)
+    mounted.touch()
+    elsewhere = {"CUDATRACE_SHM_DIR": str(s.dir / "empty"), "CUDATRACE_SESSION": ""}
+    query = "--format", "csv", "SELECT count(*) FROM calls"
+
+    def by_other_name(script, says, **env):
+        done = s.run(*script, env=env, preload=False, status=None)
+        check((says in done.stdout and not done.stderr) if says.isdigit() else (says in done.stderr and done.returncode == 1), says, "by", script,
+              "is", done.stdout, done.stderr)
+
+    for round in range(2):
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.flush()
+        equal(s.value("SELECT 1"), 1, "a connection through the daemon's name")
+        count = str(calls(s))
+        names = [(link, (CUDATRACE, "sql", "--db", link, *query))]
+        if can("mount namespaces", "a mount of the single file"):
+            names += [(mounted, (*mount_namespace(), "sh", "-ec", f'mount --bind {s.db} {mounted}; exec "$@"', "sh", CUDATRACE, "sql", "--db", mounted, *query))]
+        for name, command in names:
+            by_other_name(command, count)
+            by_other_name(command, f"cannot read '{name}': a daemon writes it under another name", **elsewhere)
+            equal(sorted(path.name for path in name.parent.iterdir()), ["trace.db"], "files next to another name")
+        # Copy the log into the file, so that the file has a part of the trace under each name.
+        with contextlib.closing(sqlite3.connect(s.db)) as connection:
+            connection.execute("PRAGMA wal_checkpoint").fetchall()
+    s.stop_daemon()
+    by_other_name(names[0][1], str(calls(s)), **elsewhere)
+
 # A finished trace is a plain file without a write-ahead log. A later daemon uses the file with a log again, and when it exits, the trace is
 # again a plain file.
 with Session() as s:

@@ -3,6 +3,7 @@
 #include "client.h"
 #include "room.h"
 #include "session_files.h"
+#include "trace_file.h"
 #include "trace_files.h"
 #include "trace_open.h"
 
@@ -80,15 +81,15 @@ static bool ask_database(const struct ct_session_choice *choice, const struct se
     return said;
 }
 
-/* Returns whether the file may be a hard link or a numbered file, whose identity differs from that of the
- * trace. */
+/* Returns whether the file may be a hard link, a mounted file or a numbered file, whose identity differs from
+ * that of the trace. */
 static bool may_have_other_name(const char *path)
 {
     char first[PATH_MAX];
     uint32_t number;
     struct stat status;
     return ct_trace_split(path, first, sizeof(first), &number) ||
-           (stat(path, &status) == 0 && status.st_nlink > 1);
+           (stat(path, &status) == 0 && status.st_nlink > 1) || ct_trace_file_is_elsewhere(path);
 }
 
 bool ct_session_find_writer(struct ct_session_choice *choice, const char *path)
@@ -236,5 +237,9 @@ sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_s
     char path[CT_ANSWER_BYTES];
     if (!choice->database && choice->session_option)
         return ask_trace(choice, path) ? ct_trace_open(path, found) : NULL;
-    return ct_trace_open(choice->database ? choice->database : "trace.db", found);
+    const char *named = choice->database ? choice->database : "trace.db";
+    struct ct_session_choice whose = *choice;
+    const bool is_elsewhere = ct_trace_file_is_elsewhere(named) && ct_session_find_writer(&whose, named) &&
+                              ask_trace(&whose, path) && ct_series_has(named, path);
+    return ct_trace_open(is_elsewhere ? path : named, found);
 }

@@ -42,7 +42,8 @@ int ct_session_connect_writer(const struct ct_session_choice *choice, const char
 int64_t ct_session_now(const struct ct_session_choice *choice, const char *path);
 
 /* Opens the selected trace read-only, as ct_trace_open() does. This is the file given with --db, the trace
- * written for the session given with --session, or ./trace.db. */
+ * written for the session given with --session, or ./trace.db. If this is another name of a file that a
+ * daemon of this user writes, opens the name under which the daemon writes it. */
 sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found);
 
 #endif

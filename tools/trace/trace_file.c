@@ -4,9 +4,12 @@
 #include "schema_version.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- queries ---- */
@@ -96,11 +99,48 @@ char *ct_trace_file_uri(const char *path)
     return sqlite3_str_finish(uri);
 }
 
+/* Returns whether the file needs its write-ahead log, which is not next to this name, while another process
+ * has the file open. A connection with a log holds a shared lock on these bytes of the file as long as it is
+ * open (https://www.sqlite.org/fileformat.html, "The Lock-Byte Page"). */
+static bool is_open_elsewhere(const char *path)
+{
+    enum { WRITE_VERSION_AT = 18, WRITE_VERSION_LOG = 2, SHARED_FIRST = 0x40000002, SHARED_BYTES = 510 };
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SHARED_FIRST, .l_len = SHARED_BYTES
+    };
+    char log[PATH_MAX];
+    uint8_t version = 0;
+    const int n = snprintf(log, sizeof(log), "%s-wal", path);
+    if ((size_t)n >= sizeof(log) || access(log, F_OK) == 0)
+        return false;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const bool is_locked = fd >= 0 && pread(fd, &version, 1, WRITE_VERSION_AT) == 1 &&
+                           version == WRITE_VERSION_LOG && fcntl(fd, F_GETLK, &lock) == 0 &&
+                           lock.l_type != F_UNLCK;
+    if (fd >= 0)
+        close(fd);
+    return is_locked && access(log, F_OK) != 0;
+}
+
+bool ct_trace_file_is_elsewhere(const char *path)
+{
+    /* A daemon that turns its log on or off changes the header and the log one after the other. */
+    enum { TRIES = 10, PAUSE_NS = 10000000 };
+    int tries = 0;
+    while (is_open_elsewhere(path) && ++tries < TRIES)
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+    return tries == TRIES;
+}
+
 /* Returns why a file must not be opened, or NULL if it may be opened. Opening a FIFO would block, and opening
  * a device may have side effects. */
 static const char *refusal(const char *path)
 {
     struct stat status;
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && ct_trace_file_is_elsewhere(path))
+        return "a daemon writes it under another name, and the newest calls are in the write-ahead log next "
+               "to "
+               "that name; open that name, or mount its folder instead of the file";
     if (stat(path, &status) != 0 || S_ISREG(status.st_mode))
         return NULL;
     return S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file";

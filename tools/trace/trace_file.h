@@ -10,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returns whether the path is another name (a hard link, or a mount of the single file) of a file that is
+ * being written. The write-ahead log is next to the other name, so a reader of this name would miss the
+ * newest calls, or read pages of different ages. Such a file is not opened. */
+bool ct_trace_file_is_elsewhere(const char *path);
 /* Opens a file read-only and confined (confine.h). Returns an SQLite code. The caller closes the connection
  * even after an error. */
 int ct_trace_file_open(const char *path, sqlite3 **connection);
