@@ -214,8 +214,13 @@ static bool map_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
     void *map = map_control(session->fd);
     if (map == MAP_FAILED) {
-        snprintf(message, CT_MESSAGE_BYTES, "cannot allocate shared memory for the session in '%s': %s",
-                 session->dir, strerror(errno));
+        const int error = errno;
+        const bool lacks_mappings = error == ENODEV || error == EOPNOTSUPP || error == EINVAL;
+        snprintf(message, CT_MESSAGE_BYTES, "cannot allocate shared memory for the session in '%s': %s%s",
+                 session->dir, strerror(error),
+                 lacks_mappings ? "; its file system does not support shared memory mappings: choose a "
+                                  "directory on a tmpfs with --shm-dir"
+                                : "");
         unlink(session->path);
         return false;
     }

@@ -235,6 +235,7 @@ NEEDS = {
     "filters of system calls": filter_system_calls,
     "real-time scheduling": real_time,
     "terminals": terminals,
+    "FUSE": lambda: os.close(os.open("/dev/fuse", os.O_RDWR)),
     "many open files": descriptors,
     "eBPF": ebpf,
     "tracefs": tracefs,

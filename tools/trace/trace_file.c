@@ -56,6 +56,10 @@ void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value)
 const char *ct_sqlite_why(sqlite3 *connection, int rc)
 {
     const int last = connection ? sqlite3_errcode(connection) : SQLITE_NOMEM;
+    if (connection && sqlite3_extended_errcode(connection) == SQLITE_IOERR_SHMMAP)
+        return "its file system does not support shared memory mappings, which a write-ahead log needs; copy "
+               "the "
+               "trace and its -wal file to a local disk";
     const bool is_error = last != SQLITE_OK && last != SQLITE_ROW && last != SQLITE_DONE;
     return connection && is_error ? sqlite3_errmsg(connection)
                                   : sqlite3_errstr(connection ? rc : SQLITE_NOMEM);
