@@ -75,6 +75,13 @@ with Session() as s:
     equal([path.name for path in s.dir.iterdir() if path.is_file()], [], "files that a refused run has made")
 
 
+# Linux limits the length of a variable, and `run` adds the hook to LD_PRELOAD.
+with Session() as s:
+    done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=126,
+                 env={"LD_PRELOAD": ":" * (131072 - len("LD_PRELOAD=") - 1)})
+    check("run: true: the variable LD_PRELOAD has " in done.stderr and "only 131072: shorten the variable\n" in done.stderr, "stderr", done.stderr)
+
+
 def leave_behind(s, hold, began, *options):
     """Returns (arguments, environment) for a run whose command starts a program that hangs in a call, prints the program's pid, and then
     exits."""

@@ -2,10 +2,12 @@
 
 #include "installed.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool ct_traced_environment_set(const char *hook, const struct ct_session_choice *choice)
 {
@@ -26,4 +28,34 @@ bool ct_traced_environment_set(const char *hook, const struct ct_session_choice 
     free(preload);
     free(asan_options);
     return is_done;
+}
+
+/* Linux limits each string to 32 pages, and all of them to a quarter of the stack's limit (execve(2)). */
+const char *ct_traced_environment_why(int error, char why[CT_EXEC_WHY_BYTES])
+{
+    const size_t string_max = 32 * (size_t)sysconf(_SC_PAGESIZE);
+    const char *longest = "";
+    size_t bytes = 0, all = 0;
+    for (char *const *variable = environ; *variable; variable++) {
+        const size_t length = strlen(*variable) + 1;
+        all += length;
+        if (length > bytes) {
+            longest = *variable;
+            bytes = length;
+        }
+    }
+    const int name = (int)strcspn(longest, "=");
+    if (error != E2BIG)
+        snprintf(why, CT_EXEC_WHY_BYTES, "%s", strerror(error));
+    else if (bytes > string_max)
+        snprintf(why, CT_EXEC_WHY_BYTES,
+                 "the variable %.*s has %zu bytes, but a program can receive only %zu: shorten the variable",
+                 name < 64 ? name : 64, longest, bytes, string_max);
+    else
+        snprintf(why, CT_EXEC_WHY_BYTES,
+                 "the arguments, and the environment of %zu bytes, are too long: unset variables (the "
+                 "longest one is "
+                 "%.*s), or raise ulimit -s",
+                 all, name < 64 ? name : 64, longest);
+    return why;
 }

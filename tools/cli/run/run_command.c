@@ -2,6 +2,7 @@
 
 #include "proc.h"
 #include "say.h"
+#include "traced_environment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,7 +112,8 @@ static void become_command(const struct ct_command_plan *plan, const struct siga
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
     execvp(plan->argv[0], plan->argv);
     const int error = errno;
-    ct_fail(0, "run: %s: %s", plan->argv[0], strerror(error));
+    char why[CT_EXEC_WHY_BYTES];
+    ct_fail(0, "run: %s: %s", plan->argv[0], ct_traced_environment_why(error, why));
     _exit(error == ENOENT ? 127 : 126);
 }
 
