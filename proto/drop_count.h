@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { CT_LANE_DROPS = 110, CT_DROP_PROBES = 8 };
+enum { CT_LANE_DROPS = 108, CT_DROP_PROBES = 8 };
 
 /* Distinguishes lost calls from calls that were skipped (on request, or because a ring was nearly full). */
 enum ct_drop_kind { CT_DROP_LOST = 1, CT_DROP_SKIPPED = 2 };

@@ -66,8 +66,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CT_LANE_HEADER_BYTES = 4096 };
-#define CT_PUBLISH_SLACK_NS 200000
+enum { CT_LANE_HEADER_BYTES = 4096, CT_PUBLISH_SLACK_NS = 200000 };
 
 struct ct_loss {
     _Atomic uint64_t calls;
@@ -107,6 +106,7 @@ struct ct_lane {
     _Atomic uint8_t ring_lock[CT_RINGS]; /* enum ct_ring_lock; the shortest ring has no lock */
     _Atomic uint16_t level;              /* number of the current ring, with the bit CT_LEVEL_REFUSED */
     _Atomic uint64_t upto;               /* a position; meaningless while the shortest ring is in use */
+    uint8_t pad3[40];
     struct ct_drop_count drops[CT_LANE_DROPS];
 };
 static_assert(offsetof(struct ct_lane, open) == 32, "open calls share the producer's line");

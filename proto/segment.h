@@ -26,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 14, /* incremented with every change to the layouts in this folder */
+    CT_PROTO_VERSION = 15, /* incremented with every change to the layouts in this folder */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,

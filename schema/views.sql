@@ -534,6 +534,7 @@ CREATE VIEW losses AS
 --   memory (shared memory was refused),
 --   pressure (the ring was nearly full, and its remaining room was kept for launches, copies, allocations and the
 --     like; the call was none of these, was short and succeeded),
+--   cgroup (the memory limit of the process's control group left no room for longer rings),
 --   probe (the BPF ring of the process was full, because its probe ran too rarely; the thread is 0),
 --   cupti (in one row, records of GPU work that CUPTI dropped because its buffers were full; in another row, calls whose
 --     work CUPTI had not returned when the process ended (`gpu_pending`); the thread is 0),

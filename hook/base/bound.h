@@ -32,8 +32,9 @@ enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
 /* True if `bytes` bytes may be allocated in the file system of `fd`. `whole` is the current size in bytes of
  * the ring that needs them. */
 bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need);
-/* True if the machine's memory and the process's control group limits allow the allocation (memory.c).
- * Requires the process lock. */
-bool ct_bound_has_memory(uint64_t bytes, uint64_t whole);
+/* Returns 0 if the machine's memory and the process's control group limits allow the allocation (memory.c),
+ * ENOSPC if the machine's memory does not, or ENOMEM if a control group's limit does not. Requires the
+ * process lock. */
+int ct_bound_memory(uint64_t bytes, uint64_t whole);
 
 #endif

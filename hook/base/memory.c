@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "descriptor.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static uint64_t of_groups(char text[TEXT_BYTES])
 
 static uint64_t granted, looked_ns;
 
-bool ct_bound_has_memory(uint64_t bytes, uint64_t whole)
+int ct_bound_memory(uint64_t bytes, uint64_t whole)
 {
     const uint64_t now_ns = ct_monotonic_ns();
     if (bytes > granted || now_ns - looked_ns > LOOK_NS) {
@@ -125,9 +126,9 @@ bool ct_bound_has_memory(uint64_t bytes, uint64_t whole)
         looked_ns = now_ns;
         granted = 0;
         if (left < whole || left / LOOK_PARTS < bytes)
-            return false;
+            return groups < machine ? ENOMEM : ENOSPC;
         granted = left / LOOK_PARTS < LOOK_BYTES ? left / LOOK_PARTS : LOOK_BYTES;
     }
     granted -= bytes;
-    return true;
+    return 0;
 }

@@ -386,7 +386,7 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
     /* Retry once the collector has read more. If it has read everything, or holds a lock, retry at the next
      * call, since nothing signals the release of a lock. */
     self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
-    self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
+    self->full_cause = self->refused ? ct_segment_refusal() : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();
     if (self->refused)
         atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);

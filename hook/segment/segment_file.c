@@ -32,6 +32,7 @@ static struct {
     uint64_t inode, device;
     int error; /* with which memory or a file was last refused */
     char path[CT_NAME_BYTES];
+    _Atomic int more_error;      /* why a longer ring was refused last; 0: none was */
     _Atomic uint64_t next_ns[2]; /* for each ct_bound_need: allocate no shared memory before this
                                   * CLOCK_MONOTONIC_COARSE time */
 } own;
@@ -49,12 +50,21 @@ static int refuse(int error, enum ct_bound_need need)
 {
     ct_system_refused(error);
     own.error = error;
+    if (need == CT_BOUND_MORE)
+        atomic_store_explicit(&own.more_error, error, memory_order_relaxed);
     atomic_store_explicit(&own.next_ns[need], ct_coarse_ns() + REFUSAL_INTERVAL_NS, memory_order_relaxed);
     return -error;
 }
 
+enum ct_loss_cause ct_segment_refusal(void)
+{
+    return atomic_load_explicit(&own.more_error, memory_order_relaxed) == ENOMEM ? CT_LOSS_CGROUP
+                                                                                 : CT_LOSS_MEMORY;
+}
+
 static void forget_refusals(void)
 {
+    atomic_store_explicit(&own.more_error, 0, memory_order_relaxed);
     for (int need = 0; need < 2; need++)
         atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
 }
@@ -73,10 +83,11 @@ static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enu
     int error = 0;
     if (!may_have(offset + bytes))
         error = EFBIG;
-    else if (!ct_bound_has_room(fd, bytes, whole, need) ||
-             (need == CT_BOUND_MORE && !ct_bound_has_memory(bytes, whole)))
+    else if (!ct_bound_has_room(fd, bytes, whole, need))
         error = ENOSPC;
-    else
+    else if (need == CT_BOUND_MORE)
+        error = ct_bound_memory(bytes, whole);
+    if (!error)
         do
             error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
         while (error == EINTR);

@@ -68,5 +68,7 @@ uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct
                            uint32_t category);
 /* True if shared memory may be allocated. False for one second after an allocation was refused. */
 bool ct_segment_may_allocate(enum ct_bound_need need);
+/* Returns the cause of calls that are lost because the last request for a longer ring was refused. */
+enum ct_loss_cause ct_segment_refusal(void);
 
 #endif

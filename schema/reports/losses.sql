@@ -2,7 +2,8 @@
 -- All sums include these calls. full: the ring had no room (--ring). signal: a signal handler made the call while its
 -- thread was writing a record. memory: shared memory was refused. pressure: short low-priority calls, dropped in a
 -- nearly full ring to keep room for launches, copies, allocations, failures and long calls (in `totals`, they count
--- as skipped and not as lost). probe: the process's BPF ring was full, because its probe ran too rarely (select fewer
+-- as skipped and not as lost). cgroup: the memory limit of the process's control group left no room for longer rings
+-- (raise memory.max, or docker run --memory). probe: the process's BPF ring was full, because its probe ran too rarely (select fewer
 -- functions with --calls, give the probe more processor time, or use the hook). cupti: CUPTI dropped records of GPU
 -- work, because its buffers were full, or had not returned work when the process ended; see pending (the sums do not
 -- include these). absent: the process had no daemon (until last_s, if another daemon took over). code: a probed

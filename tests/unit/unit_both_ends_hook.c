@@ -84,6 +84,10 @@ bool ct_segment_may_allocate(enum ct_bound_need need)
     (void)need;
     return true;
 }
+enum ct_loss_cause ct_segment_refusal(void)
+{
+    return CT_LOSS_MEMORY;
+}
 uint32_t ct_thread_number(void)
 {
     return (uint32_t)gettid();
