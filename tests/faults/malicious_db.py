@@ -5,13 +5,14 @@ import csv
 import io
 import json
 import os
+import pty
 import random
 import shutil
 import signal
 import sqlite3
 import subprocess
 
-from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, by_tier, check, equal, promise
+from fault_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, by_tier, can, check, equal, promise
 
 VARIANTS, DAEMONS = by_tier((60, 4), (400, 10), (4000, 200))
 NASTY = "a\x1b]0;owned\x07b\x9bc\rd\ne\tf\u202eg\u2028h\u061ci\x7f"
@@ -173,6 +174,65 @@ def what_a_terminal_obeys(s, trace):
         check("a\\x00b  a\\xffb  " in sql(s, trace, query).stdout, "as a table")
 
 
+OBEYED = "\x1b]0;owned\x07", "\x07", "\x9b", "\x7f", "\u202e", "\udc9b", "\udc90"
+EVIL = "evil\x1b]0;owned\x07\x9b31m\x7f\u202e".encode() + b"\x9b31m\x90"
+KEYS = {("meta", "key"), ("function", "layer"), ("status", "layer")}
+KINDS = {("function", "category"), ("process", "state")}
+
+
+def on_terminal(s, *command):
+    """Runs a command whose output goes to a terminal. Returns its output."""
+    mine, its = pty.openpty()
+    child = s.start(*command, preload=False, stdin=subprocess.DEVNULL, stdout=its, stderr=its, env={"TERM": "xterm"})
+    os.close(its)
+    said = b""
+    with contextlib.suppress(OSError):  # EIO once the command has ended
+        while part := os.read(mine, 65536):
+            said += part
+    os.close(mine)
+    child.wait(DEADLINE_S)
+    return said.decode(errors="surrogateescape")
+
+
+def what_every_command_prints(s):
+    """Puts escape sequences into each text of a trace, and prints the trace with every command and in every format."""
+    nvtx = {"NVTX_INJECTION64_PATH": HOOK}
+    s.start_daemon()
+    for workload in ("demo", "ranges", "named", "graph", "objects"):
+        s.run(WORKLOADS / workload, env=nvtx, status=None, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    s.run(WORKLOADS / "calls", "--calls", 300, "--mix", "training", env={"SIMCUDA_FAIL": "cuLaunchKernel"}, status=None)
+    s.flush()
+    s.stop_daemon()
+    trace = s.dir / "copy.db"
+    shutil.copy(s.db, trace)
+    with contextlib.closing(sqlite3.connect(trace)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+        texts = [(table, column[1]) for table in tables for column in connection.execute(f"PRAGMA table_info({table})") if column[2] == "TEXT"]
+    for name, spared in (("all.db", KEYS), ("names.db", KEYS | KINDS)):
+        statements = [(f"UPDATE OR IGNORE {table} SET {column} = {column} || CAST(? AS TEXT)", (EVIL,)) for table, column in texts
+                      if (table, column) not in spared and table != "meta"]
+        with edited(s, name, trace, *statements) as path:
+            of = "--db", path
+            copy = "SELECT " + ", ".join(f"(SELECT max({column}) FROM {table}) AS {table}_{column}" for table, column in texts)
+            commands = [*(["sql", *of, "--format", form, query] for form in ("text", "csv", "json")
+                          for query in (copy, "SELECT * FROM calls LIMIT 50", "SELECT * FROM ranges; SELECT * FROM processes")),
+                        *(["report", *of, "--format", form] for form in ("text", "markdown", "csv", "json")),
+                        *(["tail", *of, "--from", "0", "--all", "--format", form, "--color", "never"] for form in ("text", "json")),
+                        *(["export", *of, "--format", form] for form in ("chrome", "pytorch", "jsonl", "csv")),
+                        ["timeline", *of, "--color", "never"], ["top", *of, "--once"], ["diff", path, path], ["doctor", *of], ["status", *of],
+                        ["sql", *of, f'SELECT "{NASTY}"."x"'], ["report", "--db", s.dir / NASTY], ["import", "--db", s.dir / "new.db", s.dir / NASTY],
+                        ["export", *of, "--output", s.dir / NASTY / "x"], ["run", "--db", s.dir / NASTY / "x", "--", "true"],
+                        ["run", "--session", s.name, "--db", s.db, "--", f"./{NASTY}"], [NASTY], ["report", *of, NASTY]]
+            printed = ""
+            for command in commands:
+                with promise("terminal_obeys"):
+                    said = on_terminal(s, CUDATRACE, *command)
+                    printed += said
+                    bad = [sequence for sequence in OBEYED if sequence in said]
+                    check(not bad, command, "sent", bad, "in", repr(said[max(said.find(bad[0]) - 300, 0):][:600]) if bad else "")
+            check(printed.count("evil") > 500, "names in what was printed:", printed.count("evil"))
+
+
 def files_that_are_none(s, trace):
     pipe, link, loop = s.dir / "pipe", s.dir / "link", s.dir / "loop"
     os.mkfifo(pipe)
@@ -245,3 +305,7 @@ with Session() as s:
     what_a_terminal_obeys(s, trace)
     files_that_are_none(s, trace)
     damage(s, trace)
+
+if can("terminals", "each command on a terminal"):
+    with Session() as s:
+        what_every_command_prints(s)

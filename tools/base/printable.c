@@ -85,7 +85,7 @@ const char *ct_size_text(char text[32], uint64_t bytes)
 
 /* ---- for programs ---- */
 
-void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
+static void print_csv(const char *text, size_t bytes, FILE *to)
 {
     if (memchr(text, '\0', bytes) == NULL && !strpbrk(text, ",\"\n\r")) {
         fputs(text, to);
@@ -100,7 +100,29 @@ void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
     fputc('"', to);
 }
 
-/* Writes `text` as a JSON string. JSON requires UTF-8, so each invalid byte is replaced with U+FFFD. */
+/* Returns whether the file is a terminal that would interpret a character of the text. A buffer in memory is
+ * printed on standard output later. */
+static bool is_interpreted(const char *text, size_t bytes, FILE *to)
+{
+    uint32_t point = 0;
+    for (size_t i = 0, length = 0; i < bytes; i += length) {
+        length = ct_utf8_next(text + i, bytes - i, &point);
+        if (length == 0 || ct_utf8_steers(point))
+            return isatty(fileno(to) >= 0 ? fileno(to) : STDOUT_FILENO);
+    }
+    return false;
+}
+
+/* CSV has no escapes, so a file contains the exact bytes. */
+void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
+{
+    char *printable = is_interpreted(text, bytes, to) ? ct_printable(text, bytes) : NULL;
+    print_csv(printable ? printable : text, printable ? strlen(printable) : bytes, to);
+    free(printable);
+}
+
+/* Writes `text` as a JSON string. JSON requires UTF-8, so each invalid byte is replaced with U+FFFD.
+ * Characters that could control a terminal are escaped. */
 void ct_print_json_string(const char *text, size_t bytes, FILE *to)
 {
     size_t plain = 0;
@@ -117,8 +139,8 @@ void ct_print_json_string(const char *text, size_t bytes, FILE *to)
             fputs("\\ufffd", to);
         else if (c == '"' || c == '\\')
             fprintf(to, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(to, "\\u%04x", c);
+        else if (ct_utf8_steers(point))
+            fprintf(to, "\\u%04x", (unsigned)point);
         else
             fwrite(text + i, 1, length, to);
         i += length ? length : 1;

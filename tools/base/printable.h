@@ -24,9 +24,10 @@ int ct_terminal_width(void);
 /* "64 KiB", "1.5 GiB". */
 const char *ct_size_text(char text[32], uint64_t bytes);
 
-/* A JSON string. */
+/* A JSON string. Characters that could control a terminal are written as \uNNNN. */
 void ct_print_json_string(const char *text, size_t bytes, FILE *to);
-/* Writes one field of a CSV line (RFC 4180), without the comma after it. */
+/* Writes one field of a CSV line (RFC 4180), without the comma after it. On a terminal, writes a printable
+ * copy. */
 void ct_print_csv_field(const char *text, size_t bytes, FILE *to);
 
 #endif

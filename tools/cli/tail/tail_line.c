@@ -32,10 +32,19 @@ static const char *colour_of(const char *layer)
     return "";
 }
 
+static void put_printable(FILE *to, const char *text)
+{
+    char *printable = ct_printable(text, strlen(text));
+    fputs(printable ? printable : "?", to);
+    free(printable);
+}
+
 static void put_coloured(FILE *to, const struct ct_line_style *style, const char *colour, const char *text)
 {
     const bool is_coloured = style->is_coloured && *colour;
-    fprintf(to, "%s%s%s", is_coloured ? colour : "", text, is_coloured ? PLAIN : "");
+    fputs(is_coloured ? colour : "", to);
+    put_printable(to, text);
+    fputs(is_coloured ? PLAIN : "", to);
 }
 
 /* ---- arguments ---- */
@@ -48,7 +57,9 @@ struct arguments {
 
 static FILE *next(struct arguments *arguments, const char *name)
 {
-    fprintf(arguments->to, "%s%s%s", arguments->has_one ? ", " : "", name, *name ? "=" : "");
+    fputs(arguments->has_one ? ", " : "", arguments->to);
+    put_printable(arguments->to, name);
+    fputs(*name ? "=" : "", arguments->to);
     arguments->has_one = true;
     return arguments->to;
 }
@@ -161,14 +172,12 @@ static void put_fields(struct arguments *arguments, sqlite3_stmt *row)
 {
     for (int c = 0; c + 1 < sqlite3_column_count(row); c += 2) {
         const char *name = (const char *)sqlite3_column_text(row, c);
-        char *printable = name ? ct_printable(name, strlen(name)) : NULL;
-        if (printable && sqlite3_column_type(row, c + 1) == SQLITE_TEXT)
-            put_text(arguments, printable, (const char *)sqlite3_column_text(row, c + 1), "\"");
-        else if (printable && sqlite3_column_type(row, c + 1) == SQLITE_NULL)
-            fputs("NULL", next(arguments, printable));
-        else if (printable)
-            fprintf(next(arguments, printable), "%" PRId64, (int64_t)sqlite3_column_int64(row, c + 1));
-        free(printable);
+        if (name && sqlite3_column_type(row, c + 1) == SQLITE_TEXT)
+            put_text(arguments, name, (const char *)sqlite3_column_text(row, c + 1), "\"");
+        else if (name && sqlite3_column_type(row, c + 1) == SQLITE_NULL)
+            fputs("NULL", next(arguments, name));
+        else if (name)
+            fprintf(next(arguments, name), "%" PRId64, (int64_t)sqlite3_column_int64(row, c + 1));
     }
 }
 
@@ -321,9 +330,7 @@ static void print_text(FILE *to, struct ct_line_style *style, struct ct_stream *
 {
     put_time(to, style, call->id);
     put_who(to, style, &call->site);
-    char *name = ct_printable(call->site.name, strlen(call->site.name));
-    put_coloured(to, style, colour_of(call->site.layer), name ? name : "?");
-    free(name);
+    put_coloured(to, style, colour_of(call->site.layer), call->site.name);
     fputc('(', to);
     put_arguments(to, style, stream, call);
     fputc(')', to);
