@@ -1,6 +1,8 @@
 #include "hook_table.h"
 
+#include "printable.h"
 #include "room.h"
+#include "say.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -36,9 +38,9 @@ __attribute__((format(printf, 2, 3))) static bool reject(struct reader *reader, 
         return false;
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "%s:%u: ", reader->path, reader->line);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    char *text = ct_printable_format(format, arguments);
+    ct_say("%s:%u: %s", reader->path, reader->line, text ? text : "out of memory");
+    free(text);
     va_end(arguments);
     return false;
 }
@@ -467,7 +469,7 @@ static void read_lines(struct reader *reader, FILE *file)
             return;
     }
     if (reader->errors == ERRORS_SHOWN)
-        fprintf(stderr, "%s: only the first %d errors are shown\n", reader->path, ERRORS_SHOWN);
+        ct_say("%s: only the first %d errors are shown", reader->path, ERRORS_SHOWN);
 }
 
 /* Opens the file if it is a regular file. Otherwise, returns NULL and sets errno. */
@@ -506,7 +508,7 @@ bool ct_hook_table_read(struct ct_hook_table *table, const char *path)
         read_lines(&reader, file);
     const int error = !file || ferror(file) ? errno : 0;
     if (error)
-        fprintf(stderr, "cudatrace-probe: cannot read the hooks in %s: %s\n", path, strerror(error));
+        ct_say("cudatrace-probe: cannot read the hooks in %s: %s", path, strerror(error));
     if (file)
         fclose(file);
     return !error && reader.errors == 0;

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "code_check.h"
 #include "proc.h"
+#include "say.h"
 #include "targets.h"
 
 #include <errno.h>
@@ -73,8 +74,8 @@ static int attach_to(struct ct_probed_files *files, const struct ct_mapped_drive
                 "functions that are not part of the driver's interface\n",
                 targets.left_out, image->name);
     if (!error && files->is_verbose)
-        fprintf(stderr, "probe: %u functions of %s in %.1f ms\n", targets.count, image->name,
-                (double)(ct_monotonic_ns() - begun_ns) / 1e6);
+        ct_say("probe: %u functions of %s in %.1f ms", targets.count, image->name,
+               (double)(ct_monotonic_ns() - begun_ns) / 1e6);
     files->functions_probed += error ? 0 : targets.count;
     ct_targets_free(&targets);
     return error;
@@ -186,9 +187,9 @@ static void attempt(struct ct_probed_files *files, const struct ct_mapped_driver
     file->is_due = false;
     files->is_announced &= file->error != -EBUSY;
     if (file->error && !may_succeed_later(file->error))
-        fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
-                file->error == -ENODATA ? "it exports no driver function that --calls includes"
-                                        : strerror(-file->error));
+        ct_say("cudatrace-probe: process %d: cannot attach to %s: %s", pid, image->name,
+               file->error == -ENODATA ? "it exports no driver function that --calls includes"
+                                       : strerror(-file->error));
     if (obstacle(file->error) && culprit != file->culprit)
         print_obstacle(file, image->name, culprit);
     file->culprit = culprit;

@@ -205,6 +205,7 @@ def what_every_command_prints(s):
     s.stop_daemon()
     trace = s.dir / "copy.db"
     shutil.copy(s.db, trace)
+    (s.dir / "hooks").write_bytes(b"kprobe:" + EVIL + b"\nfoo " + EVIL + b"=arg0\n" + EVIL)
     with contextlib.closing(sqlite3.connect(trace)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
         texts = [(table, column[1]) for table in tables for column in connection.execute(f"PRAGMA table_info({table})") if column[2] == "TEXT"]
@@ -222,7 +223,7 @@ def what_every_command_prints(s):
                         ["timeline", *of, "--color", "never"], ["top", *of, "--once"], ["diff", path, path], ["doctor", *of], ["status", *of],
                         ["sql", *of, f'SELECT "{NASTY}"."x"'], ["report", "--db", s.dir / NASTY], ["import", "--db", s.dir / "new.db", s.dir / NASTY],
                         ["export", *of, "--output", s.dir / NASTY / "x"], ["run", "--db", s.dir / NASTY / "x", "--", "true"],
-                        ["run", "--session", s.name, "--db", s.db, "--", f"./{NASTY}"], [NASTY], ["report", *of, NASTY]]
+                        ["probe", "--hooks", s.dir / "hooks", "--dry-run"], ["run", "--session", s.name, "--db", s.db, "--", f"./{NASTY}"], [NASTY], ["report", *of, NASTY]]
             printed = ""
             for command in commands:
                 with promise("terminal_obeys"):

@@ -20,6 +20,16 @@ int ct_fail(int status, const char *format, ...)
     return status;
 }
 
+void ct_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = ct_printable_format(format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s\n", text ? text : "out of memory");
+    free(text);
+}
+
 static int output_error; /* the errno of the first failed write to standard output */
 
 /* Returns whether standard output is a pipe whose reader has exited. In this case, callers print no error,

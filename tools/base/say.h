@@ -10,6 +10,8 @@ enum { EXIT_USAGE = 2 };
 
 /* Prints "cudatrace: …" and a newline to standard error. Returns `status`. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints a line to standard error, without what a terminal would obey. */
+void ct_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Flushes standard output. Returns false if this or an earlier write failed; ct_written() reports the failure
  * when the command ends. */
