@@ -2,6 +2,7 @@
 
 #include "namespace.h"
 #include "proc_file.h"
+#include "test_point.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,11 +26,15 @@ bool ct_process_lives(int32_t pid, uint64_t start_ticks)
 int ct_process_check_owner(const struct ct_process *process)
 {
     struct ct_proc_status status;
+    CT_TEST_POINT("owner.checking");
     const int error = ct_proc_status(process->seen_pid, &status);
     const uint32_t uid = process->uid;
-    if (error)
-        return error == -ESRCH ? -EPERM : error;
-    return uid == 0 || uid == status.real || uid == status.effective || uid == status.saved ? 0 : -EPERM;
+    if (uid == 0 || (!error && (uid == status.real || uid == status.effective || uid == status.saved)))
+        return 0;
+    if (error && error != -ESRCH)
+        return error;
+    /* If the process has exited since it was found, the pid may already belong to another process. */
+    return !ct_process_runs(process) ? 0 : error ? error : -EPERM;
 }
 
 int ct_process_follow(struct ct_process *process)
@@ -118,7 +123,8 @@ static bool ask_pidfd(int pidfd, int *status)
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
     struct ct_proc_stat stat;
-    if (pid <= 0 || ct_proc_stat(pid, &stat) != 0 || !stat.first_ended || ct_namespace_of(pid) == 0 ||
+    /* Read the start time last. If it is the zombie's, the namespace was the zombie's, too. */
+    if (pid <= 0 || ct_namespace_of(pid) == 0 || ct_proc_stat(pid, &stat) != 0 || !stat.first_ended ||
         (start_ticks != 0 && stat.start_ticks != start_ticks))
         return false;
     *status = stat.exit_code;

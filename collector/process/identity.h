@@ -30,9 +30,9 @@ struct ct_process {
  * the process's entry in /proc instead. Marks the process as dead if it has ended. Returns 0, or -errno for a
  * shortage that may be temporary. */
 int ct_process_follow(struct ct_process *process);
-/* Checks that `uid` is the real, effective or saved user of a live process. Always succeeds if `uid` is root,
- * because the process may have changed to another user. Returns 0 on success, -EPERM if `uid` is none of
- * these users or if the process has exited, and otherwise another -errno. */
+/* Checks that `uid` is the real, effective or saved user of a process that ct_process_follow() has followed.
+ * Succeeds if `uid` is root, because the process may have changed to another user, and if the process has
+ * exited. Returns 0 on success, -EPERM if `uid` is none of these users, and otherwise another -errno. */
 int ct_process_check_owner(const struct ct_process *process);
 /* Returns whether process `pid` is running and started at `start_ticks`. Returns true if unknown, because the
  * caller will check again. */

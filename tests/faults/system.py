@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+from daemon_test import Deadly
 from fault_test import DEADLINE_S, Session, by_tier, can, check, equal, promise
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
 
@@ -422,6 +423,47 @@ def a_group_may_read(u):
         check(read([GROUP], *readers[0]).returncode == 0, "after the daemon")
 
 
+@contextlib.contextmanager
+def taken_by(uid, pid):
+    """Gives a pid that has become free to a process of user `uid`. Call it only in a pid namespace of its own."""
+    with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+        last.write(str(pid - 1))
+    child = os.fork()
+    if child == 0:
+        become(uid)
+        while True:
+            signal.pause()
+    try:
+        equal(child, pid, "the pid of the next process")
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def exits_while_examined(reused):
+    """Checks a process that exits after the daemon has found it running, and before the daemon reads its user. Another user's process may
+    have the pid by then."""
+    with Deadly() as s:
+        u = Users(s)
+        s.start_armed("owner.checking", 1, "--system", action="stop")
+        child = u.start(ALICE, u.calls, "--calls", 1000, stdout=subprocess.DEVNULL)
+        s.is_stopped()
+        equal(child.wait(DEADLINE_S), 0, "its status")
+        with promise("exits_while_examined"), taken_by(BOB, child.pid) if reused else contextlib.nullcontext():
+            s.daemon.send_signal(signal.SIGCONT)
+            u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+            check_calls_of(s, ALICE, child.pid)
+            equal(s.rows("SELECT pid, uid, state FROM processes"), [(child.pid, ALICE, "exited")], "processes")
+            equal((s.status()["refused"], glob.glob(shm(s, "*", ".system.*"))), ("0", []), "refused and remaining segments")
+
+
+if sys.argv[1:] == ["reused"]:
+    exits_while_examined(reused=True)
+    sys.exit()
+exits_while_examined(reused=False)
+if can("choosing pids", "a pid that is reused while its process is examined"):
+    subprocess.run(["unshare", "-p", "-f", "--mount-proc", sys.executable, __file__, "reused"], check=True)
 with Session() as s:
     u = Users(s)
     s.start_daemon("--system")
