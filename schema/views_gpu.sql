@@ -38,19 +38,20 @@ SELECT gpu_task.process_id,
 CREATE VIEW gpu_recordings AS
 -- The recordings of GPU work, with a row for each device. A process may have several recordings (`set --gpu`). The
 -- trace contains the work of a recording, but not the times when the recording began and ended. Shares of the recorded
--- time therefore exclude the time between the last work of one recording and the first work of the next. The time from
--- unrecorded_from_ns to from_ns is unrecorded on the device, and the time from previous_to_ns to from_ns is unrecorded
--- in the process.
+-- time therefore exclude the time between the last work of one recording and the first work of the next, even if the
+-- recordings belong to two processes. The time from unrecorded_from_ns to from_ns is unrecorded on the device, and the
+-- time from previous_to_ns to from_ns is unrecorded in the process.
 SELECT process_id,
        device,
        recording,             -- the process counts its recordings from 1; NULL if unknown
        from_ns,               -- start of its first work
        to_ns,                 -- end of its last work
        previous_to_ns,        -- of the process's previous recording with work on the device; NULL for none
-       iif(until_ns < from_ns AND previous_to_ns IS NOT NULL, until_ns, NULL) AS unrecorded_from_ns -- to_ns of all earlier
-                                                       -- recordings; NULL if one ends later, or if this is the process's first
+       iif(until_ns < from_ns AND (is_first OR previous_to_ns IS NOT NULL), until_ns, NULL) AS unrecorded_from_ns -- to_ns of all
+                                                       -- earlier recordings; NULL if one ends later, or if there is none
   FROM (SELECT *,
                max(to_ns) OVER (PARTITION BY device ORDER BY from_ns, to_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns,
+               row_number() OVER (PARTITION BY device, process_id ORDER BY from_ns, to_ns) = 1 AS is_first,
                iif(recording IS NULL, NULL, lag(to_ns) OVER (PARTITION BY device, process_id, recording IS NULL ORDER BY recording)) AS previous_to_ns
           FROM (SELECT process_id, device, recording, min(gpu_start_ns) AS from_ns, max(gpu_end_ns) AS to_ns
                   FROM gpu_work

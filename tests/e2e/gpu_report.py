@@ -165,3 +165,25 @@ with Session() as s:
     equal(busy("shares"), [(0, 80.0), (1, 0.0), (1, 0.0)], "shares")
     verdict = report(s, "bottleneck")["bottleneck"][0]["paragraph"]
     equal(verdict.partition("Busy by device: ")[2], "32.0 % (0), 0.0 % (1).", verdict)
+
+
+# ---- a process whose recording ends an hour before that of another process begins ----
+
+with Session() as s:
+    import_calls(s, s.db, [(pid, pid, "cuInit", 0, pid, 0, {}) for pid in (7, 9)])
+    add_work(s.db, [(pid, "kernel", "a", 0, 7, begin, end, None, None) for pid, begin, end in
+                    ((7, 0, 100), (7, 150, 250), (9, HOUR_US, HOUR_US + 50), (9, HOUR_US + 100, HOUR_US + 250), (7, HOUR_US + 300, HOUR_US + 310))])
+
+    def of_two(recording_of_last):
+        """Puts the last work into a recording of its process, and returns the gaps and the busy shares."""
+        with contextlib.closing(sqlite3.connect(s.db)) as db:
+            db.execute("UPDATE gpu_run SET correlation = run_id + (iif(run_id = 5, ?, 1) << 32)", (recording_of_last,))
+            db.commit()
+        parts = {row["kind"]: row["seconds"] for row in report(s, "bottleneck")["bottleneck"]}
+        return (sql(s, f"SELECT from_ns {us}, to_ns {us} FROM gpu_idle WHERE host_state = 'unrecorded' ORDER BY 1"),
+                [row["busy_%"] for section in ("gpu", "shares") for row in report(s, section)[section]], parts.get("unrecorded", 0))
+
+    equal(of_two(2), ([[250, HOUR_US], [HOUR_US + 250, HOUR_US + 300]], [80.4, 41.2, 39.2], 3600.0), "two recordings of the first process")
+    # A recording that continues until after the other one shows that the device was idle.
+    equal(of_two(1), ([], [0.0, 0.0, 0.0], 0), "one recording of the first process")
+    equal(busy("--pid", 9, "gpu"), [(0, 80.0)], "the second process alone")
