@@ -29,6 +29,18 @@ SELECT process_id, layer, name, calls, stored, lost, skipped, total_ns, min_ns, 
             WHERE total.process_id = totals.process_id
               AND function.layer = totals.layer AND function.name = totals.name), 0)
 
+-- Work may be stored before its call, so its call may be in a later file. A call that is older than all calls in the oldest
+-- file was in a file that has been removed.
+-- name: gpu_work
+SELECT process_id, nullif(max(coalesce(call_id, NULL%s), (SELECT ifnull(min(end_ns), 0) - 1 FROM %s.call)),
+                          (SELECT ifnull(min(end_ns), 0) - 1 FROM %s.call)) AS call_id,
+       kind, kernel, device, context, stream, gpu_start_ns, gpu_end_ns, duration_ns, queued_ns, graph, node, bytes, copy_kind, mangled,
+       recording, correlation
+  FROM %s.gpu_work AS work
+
+-- name: gpu_work_call
+, (SELECT found.call_id FROM %s.correlation AS found WHERE found.process_id = work.process_id AND found.correlation = work.correlation)
+
 -- The fields of each hook in a file, for views with a column for each field (tools/trace/hook_views.c). A hook has a
 -- view only if its name needs no quotes. A field's column gets a longer name if another column already has the field's
 -- name.

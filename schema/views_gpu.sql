@@ -1,6 +1,7 @@
 -- The views of GPUs: the work that each GPU did, and the values that it reported of itself. These views have the same
 -- form as the views in views.sql.
 
+-- files: its own
 CREATE VIEW gpu_work AS
 -- Work that GPUs have done: kernels, copies, sets and whole graphs, with their times on the GPU. A graph that is
 -- recorded as a whole has a row of the kind graph for each launch, and its nodes have no rows. The column `call_id` is
@@ -24,7 +25,8 @@ SELECT gpu_task.process_id,
        gpu_run.bytes,                                  -- of copies and sets
        CASE WHEN gpu_task.kind NOT IN ('kernel', 'set', 'graph') THEN gpu_task.kind END AS copy_kind, -- HtoD, DtoH, DtoD, …
        name.mangled,
-       nullif(gpu_run.correlation >> 32, 0) AS recording -- the process counts its recordings from 1; NULL if unknown
+       nullif(gpu_run.correlation >> 32, 0) AS recording, -- the process counts its recordings from 1; NULL if unknown
+       gpu_run.correlation                             -- the number of the recording << 32 | CUPTI's number; NULL if unknown
   FROM gpu_run
  CROSS JOIN gpu_task ON gpu_task.gpu_task_id = gpu_run.gpu_task_id
   LEFT JOIN kernel ON kernel.process_id = gpu_task.process_id AND kernel.number = gpu_task.kernel

@@ -70,14 +70,28 @@ with Session() as s:
           ["(the next work was queued)", "(outside of the driver)", "cuMemcpyHtoD_v2", "cuStreamSynchronize", "cuLaunchKernel"], "gaps in a window")
     equal(report(s, "--pid", 9, "idle")["idle"], [], "gaps of a process without work")
 
+    whole, second, until_ns = s.dir / "whole.db", s.dir / "trace.2.db", (25000 + BASE_US) * 1000
+    shutil.copy(s.db, whole)
+
+    def split(first_work, second_work):
+        """Divides the calls into two files, which have the GPU work that the conditions select."""
+        for path, gone, work in ((s.db, ">", first_work), (second, "<=", second_work)):
+            shutil.copy(whole, path)
+            with contextlib.closing(sqlite3.connect(path)) as trace:
+                trace.executescript(f"DELETE FROM call WHERE end_ns {gone} {until_ns}; DELETE FROM correlation WHERE call_id {gone} {until_ns};"
+                                    f"DELETE FROM gpu_run WHERE NOT ({work})")
+
     # A gap between the last work in one file and the first work in the next file is also in the trace.
-    shutil.copy(s.db, s.dir / "trace.2.db")
-    for path, gone in ((s.db, ">"), (s.dir / "trace.2.db", "<=")):
-        until_ns = (25000 + BASE_US) * 1000
-        with contextlib.closing(sqlite3.connect(path)) as trace:
-            trace.executescript(f"DELETE FROM call WHERE end_ns {gone} {until_ns}; DELETE FROM correlation WHERE call_id {gone} {until_ns};"
-                                f"DELETE FROM gpu_run WHERE start_ns {gone} {until_ns};")
+    split(f"start_ns <= {until_ns}", f"start_ns > {until_ns}")
     check_idle(s)
+    # Work that was stored before its call is in the first file, and its call in the second.
+    split("true", "false")
+    check_idle(s)
+    # The file with the first launch was removed, but the first file has a copy of its correlation.
+    with contextlib.closing(sqlite3.connect(s.db)) as trace:
+        trace.executescript(f"DELETE FROM call WHERE end_ns <= {(10100 + BASE_US) * 1000}")
+    equal(sql(s, f"SELECT call_id / 1000 - {BASE_US} FROM gpu_work WHERE device = 0 ORDER BY gpu_start_ns"),
+          [[None], [10200], [10200], [30500], [40000], [40250], [None]], "calls of the work")
 
 
 # ---- launches and their work: queues, and ranges ----

@@ -140,6 +140,23 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
     sqlite3_str_appendall(sql, ";");
 }
 
+static void add_gpu_work(sqlite3_str *sql, uint32_t files)
+{
+    const char *oldest = ct_series_schema(files - 1);
+    sqlite3_str_appendall(sql, "CREATE TEMP VIEW gpu_work AS ");
+    for (uint32_t i = 0; i < files; i++) {
+        sqlite3_str *later = sqlite3_str_new(NULL);
+        for (uint32_t j = i; j > 0; j--)
+            sqlite3_str_appendf(later, ct_sql_series_gpu_work_call, ct_series_schema(j - 1));
+        char *calls = sqlite3_str_finish(later);
+        sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
+        sqlite3_str_appendf(sql, ct_sql_series_gpu_work, calls ? calls : "", oldest, oldest,
+                            ct_series_schema(i));
+        sqlite3_free(calls);
+    }
+    sqlite3_str_appendall(sql, ";");
+}
+
 /* Executes SQL statements, and frees their text. */
 static int execute(sqlite3 *connection, char *statements)
 {
@@ -180,6 +197,7 @@ static int attach_all(sqlite3 *connection, const struct ct_series *series)
     for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
         add_view(sql, view, files);
     add_totals(sql, files);
+    add_gpu_work(sql, files);
     return execute(connection, sqlite3_str_finish(sql));
 }
 
