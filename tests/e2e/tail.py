@@ -154,6 +154,18 @@ with Session() as s:
         tail.child.send_signal(signal.SIGINT)
         equal(tail.end(), ([], ""), "the end after an interrupt")
 
+    # Select a process that has not made a call yet.
+    idle = s.start("sh", "-c", 'read line; exec "$0" --calls 5', WORKLOADS / "calls", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    tail = Tail(s, "-f", "json", "--from", "@0", "--pid", idle.pid)
+    equal(tail.child.stderr.readline().decode(), f"cudatrace: tail: the trace has no process {idle.pid} yet: waiting for its first call\n",
+          "the message about a process without calls")
+    idle.communicate(b"\n")
+    s.flush()
+    wanted = ids(s, f"pid = {idle.pid}")
+    equal([line["call_id"] for line in tail.until(lambda line: line["call_id"] == wanted[-1])], wanted, "calls of this process")
+    tail.child.send_signal(signal.SIGINT)
+    equal(tail.end(), ([], ""), "the end after an interrupt")
+
     # Print all kinds of calls from several programs, as text and as JSON, from the beginning of the trace.
     tails = [Tail(s, "--from", "@0", "--all"), Tail(s, "--from", "@0", "--format", "json", "--all")]
     for program, *arguments in (["demo"], ["scripted", "--launches", 20], ["objects", "memory"], ["objects", "streams"], ["graph"], ["nodes"],
@@ -171,6 +183,8 @@ with Session() as s:
     check(any(re.search(r"\d+/\d+ ", line) for line in text), "threads")
 
     # Test filters on a trace that no daemon is writing.
+    done = s.run(CUDATRACE, "tail", "--db", s.db, "--from", "@0", "--pid", 1, preload=False, status=1)
+    check("the trace has no process 1: " in done.stderr, done.stderr)
     pid = s.value("SELECT pid FROM calls WHERE layer = 'runtime' LIMIT 1")
     for options, where in (
             (("--calls", "cuMem*,!cuMemGet*", "--layers", "driver"), "layer = 'driver' AND name GLOB 'cuMem*' AND NOT name GLOB 'cuMemGet*'"),

@@ -82,6 +82,18 @@ static int settle_start(struct tail_options *options, sqlite3 *connection)
                                                                                                : EXIT_USAGE;
 }
 
+/* Returns whether the selected process may make calls. Without a daemon, the process must be in the trace. */
+static bool may_have_process(const struct ct_scope *scope, sqlite3 *connection, bool is_live)
+{
+    static const char sql[] = "SELECT count(*) FROM processes WHERE pid = ?1";
+    if (!is_live)
+        return ct_scope_has_process(scope, "tail", connection);
+    if (scope->pid && ct_ask_number(connection, sql, scope->pid, 0) == 0)
+        ct_fail(0, "tail: the trace has no process %lld yet: waiting for its first call",
+                (long long)scope->pid);
+    return true;
+}
+
 static int follow_trace(struct tail_options *options)
 {
     struct ct_series series;
@@ -96,6 +108,8 @@ static int follow_trace(struct tail_options *options)
         status =
             ct_fail(EXIT_FAILURE, "tail: no daemon writes '%s'; use --last N or --from T to print its calls",
                     series.path[0]);
+    if (status == CT_GO_ON && !may_have_process(&options->plan.follow.scope, connection, daemon >= 0))
+        status = EXIT_FAILURE;
     if (status != CT_GO_ON) {
         sqlite3_close(connection);
         return status;
