@@ -38,6 +38,18 @@ def doctor(s, *arguments, status, env=None, session=True, tool=CUDATRACE, **opti
     return lines
 
 
+# Programs that load the driver before they change something, and then make a call.
+CHANGES = """import ctypes, mmap, os, resource, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+if sys.argv[1] == "memory":
+    pages = int(open("/proc/self/statm").read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 20),) * 2)
+else:
+    os.setuid(int(sys.argv[1]))
+cuda.cuInit(0)
+"""
+
+
 BUILD_HAS_SLOTS = (SIMCUDA / "580").exists()
 
 
@@ -232,6 +244,22 @@ with Session() as s:
     if can("mount namespaces", "a command with a /dev/shm of its own"):
         private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
         says(started(*private, status=1), "miss", "container", f"{CALLS} loads the driver and the hook, and has its own /dev/shm")
+        read_only = (*mount_namespace(), "sh", "-c", 'mount --bind /dev/shm /dev/shm && mount -o remount,ro,bind /dev/shm && exec "$0" --calls 5', CALLS)
+        says(started(*read_only, status=1), "miss", "recording", "its calls are not recorded: its /dev/shm is read-only")
+        # Half of /dev/shm stays free for others. The rest is enough for one thread, or for none.
+        for size, status, words in (("200k", 0, "its calls reach the daemon"), ("140k", 1, "KiB free for tracing (half of the file system")):
+            small = (*mount_namespace(), "sh", "-c", f'mount -t tmpfs -o size={size} none /dev/shm && exec "$@"', "sh")
+            done = s.run(*small, CUDATRACE, "doctor", "--", CALLS, "--calls", 5, "--threads", 1, preload=False, status=status, cwd=s.dir)
+            check(words in done.stdout, size, done.stdout)
+    # Programs that the hook cannot record.
+    for need, command, why in (
+            ("sh", ("sh", "-c", 'ulimit -f 0; exec "$0" --calls 5', CALLS), "its file size limit (ulimit -f) is 0 bytes, too small for a ring"),
+            ("sh", ("sh", "-c", 'ulimit -f 100; exec "$0" --calls 5', CALLS), "its file size limit (ulimit -f) is 50 KiB"),
+            ("sh", (sys.executable, "-c", CHANGES, "memory"), "its limit on memory (ulimit -v) is"),
+            ("several users", (sys.executable, "-c", CHANGES, NOBODY), f"it runs as user {NOBODY}, and only a daemon of this user"),
+            ("user namespaces", ("unshare", "-U", CALLS, "--calls", 5), "its user has no ID in its user namespace")):
+        if can(need, f"a command of which doctor says: {why}"):
+            says(started(*command, status=1), "miss", "recording", f"loads the driver and the hook, but its calls are not recorded: {why}")
     # Ctrl-C also terminates the command that doctor started, and leaves no files.
     with fifo(s.dir, "began") as began:
         asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,
@@ -372,6 +400,9 @@ with Session() as s:  # a daemon that does not answer, full rings, and a process
         with held(s, before=own) as program:
             lines = doctor(s, program.pid, status=1)
             says(lines, "miss", "container", "has its own /dev/shm")
+    for limit, words in ((0, "nothing: its file size limit (ulimit -f) is 0 bytes"), (100, "no thread can record: its file size limit (ulimit -f) is 50 KiB")):
+        with held(s, before=("sh", "-c", f'ulimit -f {limit}; exec "$@"', "sh"), env={"SIMCUDA_COUNTS": ""}) as program:
+            says(doctor(s, program.pid, status=1), "miss", "recording", words)
 
     # Run doctor as another user, who has no access to this user's database and processes.
     if can("several users", "what another user is told"):

@@ -82,20 +82,24 @@ enum finding {
     FINDING_RECORDED,
     FINDING_NO_HOOK,
     FINDING_OWN_SHM,
+    FINDING_HINDERED,
     FINDING_FILTERED,
     FINDING_SILENT,
 };
 
-/* Returns whether the trace contains a process with this pid in its own PID namespace. */
-static bool has_process(sqlite3 *trace, int32_t own_pid)
+/* Returns whether the trace contains the process. A process whose calls are all lost may be in the trace,
+ * too, but a process that is terminated at its first call may be in the trace without any call. */
+static bool is_recorded(sqlite3 *trace, const struct ct_probed *process)
 {
-    static const char sql[] = "SELECT count(*) FROM processes WHERE pid = ?1";
-    return trace && ct_ask_number(trace, sql, own_pid, 0) > 0;
+    static const char known[] = "SELECT count(*) FROM processes WHERE pid = ?1",
+                      stored[] = "SELECT sum(stored) FROM totals JOIN processes USING (process_id) "
+                                 "WHERE pid = ?1";
+    return trace && ct_ask_number(trace, *process->hindrance ? stored : known, process->own_pid, 0) > 0;
 }
 
 static enum finding find(const struct ct_probe *probe, const struct ct_probed *process, sqlite3 *trace)
 {
-    if (has_process(trace, process->own_pid))
+    if (is_recorded(trace, process))
         return FINDING_RECORDED;
     if (!process->has_driver)
         return FINDING_NONE;
@@ -103,6 +107,8 @@ static enum finding find(const struct ct_probe *probe, const struct ct_probed *p
         return FINDING_NO_HOOK;
     if (process->has_own_shm)
         return FINDING_OWN_SHM;
+    if (*process->hindrance)
+        return FINDING_HINDERED;
     if (probe->end == CT_PROBE_JOINED)
         return FINDING_NONE;
     return process->is_filtered ? FINDING_FILTERED : FINDING_SILENT;
@@ -127,6 +133,10 @@ static void say_finding(struct ct_doctor *doctor, const struct ct_probed *proces
              "%s loads the driver and the hook, and has its own %s, so no daemon outside finds it: share %s "
              "(bwrap --bind %s %s, docker run --ipc=host), or a directory for --shm-dir",
              program, shm_dir, shm_dir, shm_dir, shm_dir);
+        break;
+    case FINDING_HINDERED:
+        MISS("recording", "%s loads the driver and the hook, but its calls are not recorded: %s", program,
+             process->hindrance);
         break;
     case FINDING_FILTERED:
         MISS("system calls",

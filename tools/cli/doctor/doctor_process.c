@@ -4,17 +4,16 @@
 
 #include "doctor_machine.h"
 #include "doctor_segment.h"
+#include "hindrance.h"
 #include "preloadable.h"
 #include "proc.h"
 #include "room.h"
-#include "segment.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -454,12 +453,6 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
                       doctor->choice.shm_dir, doctor->choice.shm_dir);
     else if (patient->own_pid != patient->pid)
         NOTE("container", "its own process ID is %d, and the trace uses that", patient->own_pid);
-    struct rlimit files;
-    if (prlimit(patient->pid, RLIMIT_FSIZE, NULL, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
-        files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES)
-        MISS("limit",
-             "its file size limit (ulimit -f) is %llu bytes, too small for a ring: its calls are lost",
-             (unsigned long long)files.rlim_cur);
 }
 
 void ct_doctor_process(struct ct_doctor *doctor)
@@ -479,11 +472,14 @@ void ct_doctor_process(struct ct_doctor *doctor)
     const char *session = variable(patient, CT_SESSION_ENV);
     session = session && *session ? session : CT_SESSION_DEFAULT;
     const struct mapping *driver = find_mapping(patient, "libcuda.so.");
+    char hindrance[CT_HINDRANCE_BYTES];
+    ct_hindrance_find(patient->pid, patient->thread, doctor->uid, doctor->choice.shm_dir, hindrance);
     struct ct_traced traced = { .pid = patient->own_pid,
                                 .uid = doctor->uid,
                                 .session = doctor->session,
                                 .start_ticks = patient->start_ticks,
-                                .driver_loaded = driver != NULL };
+                                .driver_loaded = driver != NULL,
+                                .hindrance = hindrance };
     const bool hooked = check_hook(doctor, patient, ct_doctor_is_probed(doctor, &traced));
     struct ct_recorded recorded = { 0 };
     if (hooked) {

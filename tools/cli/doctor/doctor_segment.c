@@ -284,6 +284,8 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
 {
     if (!doctor->daemon_pid)
         MISS("recording", "nothing: no daemon serves session %s", traced->session);
+    else if (*traced->hindrance)
+        MISS("recording", "nothing: %s", traced->hindrance);
     else if (traced->driver_loaded)
         NOTE("recording", "nothing yet: it has made no CUDA calls since the daemon started, or none that the "
                           "hook can intercept");
@@ -331,7 +333,10 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     } else {
         add_functions(fd, &segment, &sums);
         add_lanes(fd, &segment, &sums);
-        say_recording(doctor, &segment, &sums);
+        if (sums.lanes == 0 && *traced->hindrance)
+            MISS("recording", "no thread can record: %s", traced->hindrance);
+        else
+            say_recording(doctor, &segment, &sums);
         say_ways(doctor, &segment);
         say_gpu(doctor, &segment);
         recorded->drivers = segment.drivers;

@@ -11,7 +11,8 @@ struct ct_traced {
     const char *session; /* the process's own session */
     uint64_t start_ticks;
     bool driver_loaded;
-    bool hooked; /* the hook is loaded; if false, only a probe records the process */
+    bool hooked;           /* the hook is loaded; if false, only a probe records the process */
+    const char *hindrance; /* what prevents the hook from recording; empty if nothing does */
 };
 struct ct_recorded {
     const char *way_in; /* a function that looks up others and has been called; NULL: none */

@@ -2,6 +2,7 @@
 
 #include "client.h"
 #include "clock_source.h"
+#include "hindrance.h"
 #include "printable.h"
 #include "proc.h"
 #include "schema_version.h"
@@ -370,16 +371,11 @@ static void check_shared_memory(struct ct_doctor *doctor)
              strerror(errno), subject);
         return;
     }
-    /* The hook leaves part of the space free for other programs. */
-    const uint64_t all_free = (uint64_t)system.f_bavail * system.f_frsize;
-    const uint64_t leaves = ct_segment_leaves((uint64_t)system.f_blocks * system.f_frsize);
-    const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;
-    const uint64_t lane_bytes = CT_CHUNK_BYTES + CT_LANE_HEADER_BYTES;
-    const uint64_t threads = free_bytes / lane_bytes;
+    const uint64_t free_bytes = ct_hindrance_room(system.f_frsize, system.f_blocks, system.f_bavail);
+    const uint64_t threads = free_bytes / (CT_CHUNK_BYTES + CT_LANE_HEADER_BYTES);
     ct_size_text(room, free_bytes);
     ct_size_text(ring, doctor->ring_bytes);
-    const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
-    if (free_bytes < least_bytes)
+    if (free_bytes < CT_HINDRANCE_ROOM_MIN)
         MISS(subject,
              "only %s free (half of the file system is reserved for others): no further thread can record, "
              "and its calls are counted as lost; free space, or enlarge it (docker run --shm-size=1g)",

@@ -60,6 +60,7 @@ static void examine(struct ct_probed *process, const char *shm_dir)
     snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, shm_dir);
     process->has_own_shm = stat(shm_dir, &ours) == 0 &&
                            (stat(path, &its) != 0 || its.st_dev != ours.st_dev || its.st_ino != ours.st_ino);
+    ct_hindrance_find(pid, ct_proc_thread(pid), ct_session_uid(), shm_dir, process->hindrance);
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
     const ssize_t length = readlink(path, process->program, sizeof(process->program) - 1);
     if (length > 0)

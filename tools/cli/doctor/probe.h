@@ -5,9 +5,9 @@
 #ifndef CT_PROBE_H
 #define CT_PROBE_H
 
+#include "hindrance.h"
 #include "session_choice.h"
 
-#include <stdint.h>
 #include <sys/types.h>
 
 struct ct_probed {
@@ -18,6 +18,7 @@ struct ct_probed {
     bool is_filtered; /* seccomp filters its system calls */
     bool is_asked;    /* its LD_PRELOAD names the hook */
     char program[256];
+    char hindrance[CT_HINDRANCE_BYTES]; /* what prevents the hook from recording; empty if nothing does */
 };
 
 enum ct_probe_end { CT_PROBE_ENDED, /* all have exited on their own */ CT_PROBE_JOINED, CT_PROBE_LATE };
