@@ -96,6 +96,8 @@ with place() as here:
         os.kill(int(re.search(r"^daemon (\d+)", here.tool("status", "--db", "k.db")[0], re.M)[1]), signal.SIGKILL)
         err = wait_for("the advice", lambda: "was killed" in (said := here.tool("flush", "--db", "k.db", status=1)[1]) and said)
         equal(err.split("`")[1], f"cudatraced --session {here.sessions()[0]} --db k.db", "the advice")
+        said = here.tool("doctor", "--db", "k.db")[0]
+        check(f"Session {here.sessions()[0]}\n" in said and "was killed; a new daemon continues" in said and "`cudatrace run --db k.db`" in said, said)
         here.popen(DAEMON, *err.split("`")[1].split()[1:])
         wait_for("the next daemon", lambda: here.popen(CUDATRACE, "flush", "--db", "k.db").wait(DEADLINE_S) == 0)
         hung.release()

@@ -122,7 +122,12 @@ static int doctor(int argc, char **argv)
     int status = parse(argc, argv, usage, &doctor.choice, &first, &is_command);
     if (status != CT_GO_ON)
         return status;
-    ct_session_choose(&doctor.choice, argv[0], CT_GUESS_NEAR);
+    /* Like `run`, derive the session from the database if no daemon writes it. */
+    if (!ct_session_choose(&doctor.choice, argv[0], CT_GUESS_NEAR) && doctor.choice.database &&
+        !doctor.choice.session_named) {
+        ct_session_derive(&doctor.choice, doctor.choice.database);
+        doctor.is_derived = true;
+    }
     doctor.session = doctor.choice.session;
     strcpy(doctor.shm_folder, doctor.choice.shm_dir);
     doctor.columns = ct_terminal_width() < COLUMNS_MIN ? 0 : ct_terminal_width();

@@ -34,6 +34,7 @@ struct ct_doctor {
      * process. */
     uint32_t uid;
     const char *session;
+    bool is_derived;     /* the session is the one that `run --db` derives from the database */
     bool shm_is_its_own; /* the process has a different /dev/shm from ours */
     /* The session's folder, which is below /proc/PID/root if a process was named. The path of a control
      * segment or a socket in this folder fits into CT_NAME_BYTES. */

@@ -125,6 +125,9 @@ static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, cons
              "none serves it%s, so its processes record nothing: start `cudatraced --session %s --db FILE`. "
              "Processes with the hook find it within a second, at their next call.%s",
              left, doctor->session, others);
+    else if (doctor->is_derived)
+        NOTE("daemon", "none serves it%s: `cudatrace run --db %s` starts one and ends it.%s", left,
+             doctor->choice.database, others);
     else
         NOTE(
             "daemon",
