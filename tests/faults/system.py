@@ -12,7 +12,7 @@ import sys
 import time
 
 from daemon_test import Deadly
-from fault_test import DEADLINE_S, Session, by_tier, can, check, equal, promise
+from fault_test import DEADLINE_S, Session, WORKLOADS, by_tier, can, check, equal, promise
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
 
 GROUP, MEMBER = 12003, 12004
@@ -423,9 +423,8 @@ def a_group_may_read(u):
         check(read([GROUP], *readers[0]).returncode == 0, "after the daemon")
 
 
-@contextlib.contextmanager
-def taken_by(uid, pid):
-    """Gives a pid that has become free to a process of user `uid`. Call it only in a pid namespace of its own."""
+def reuse(uid, pid):
+    """Starts a process of user `uid`, which gets the pid."""
     with open("/proc/sys/kernel/ns_last_pid", "w") as last:
         last.write(str(pid - 1))
     child = os.fork()
@@ -433,6 +432,23 @@ def taken_by(uid, pid):
         become(uid)
         while True:
             signal.pause()
+    return child
+
+
+def start_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[19])
+
+
+@contextlib.contextmanager
+def taken_by(uid, pid, start):
+    """Gives a pid that has become free to a process of user `uid`, which starts in a later tick than `start`. Call it only in a pid namespace
+    of its own."""
+    child = reuse(uid, pid)
+    while child == pid and start_of(pid) == start:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        child = reuse(uid, pid)
     try:
         equal(child, pid, "the pid of the next process")
         yield
@@ -449,8 +465,9 @@ def exits_while_examined(reused):
         s.start_armed("owner.checking", 1, "--system", action="stop")
         child = u.start(ALICE, u.calls, "--calls", 1000, stdout=subprocess.DEVNULL)
         s.is_stopped()
+        start = identity(segment_of(s, ALICE, child.pid))["start"]
         equal(child.wait(DEADLINE_S), 0, "its status")
-        with promise("exits_while_examined"), taken_by(BOB, child.pid) if reused else contextlib.nullcontext():
+        with promise("exits_while_examined"), taken_by(BOB, child.pid, start) if reused else contextlib.nullcontext():
             s.daemon.send_signal(signal.SIGCONT)
             u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
             check_calls_of(s, ALICE, child.pid)
@@ -458,8 +475,28 @@ def exits_while_examined(reused):
             equal((s.status()["refused"], glob.glob(shm(s, "*", ".system.*"))), ("0", []), "refused and remaining segments")
 
 
+def exits_while_its_clock_is_read():
+    """Checks a process whose time namespace is a thousand seconds ahead. It exits after the daemon has opened its segment, and a process in
+    the daemon's namespace has its pid by then."""
+    with Deadly() as s:
+        s.start_armed("segment.examining", 1, "--clock", "monotonic", action="stop")
+        began_ns = time.monotonic_ns()
+        ahead = ("unshare", "--time", "--monotonic", 1000, "--fork")
+        equal(s.start(*ahead, WORKLOADS / "calls", "--calls", 1000, stdout=subprocess.DEVNULL).wait(DEADLINE_S), 0, "its status")
+        s.is_stopped()
+        gone = identity(glob.glob(shm(s, os.geteuid(), ".*.*"))[0])
+        with promise("clock_of_the_gone"), taken_by(BOB, gone["pid"], gone["start"]):
+            s.daemon.send_signal(signal.SIGCONT)
+            s.flush()
+            first_ns, last_ns = s.rows("SELECT min(start_ns), max(end_ns) FROM calls")[0]
+            check(began_ns < first_ns < last_ns < time.monotonic_ns(), "times", began_ns, first_ns, last_ns)
+            s.check_truth()
+
+
 if sys.argv[1:] == ["reused"]:
     exits_while_examined(reused=True)
+    if can("time namespaces", "the clock of a process that exits", promises=["clock_of_the_gone"]):
+        exits_while_its_clock_is_read()
     sys.exit()
 exits_while_examined(reused=False)
 if can("choosing pids", "a pid that is reused while its process is examined"):

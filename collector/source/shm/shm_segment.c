@@ -65,19 +65,36 @@ static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
     return (int64_t)ct_monotonic_ns() - age_ns;
 }
 
+enum { TICK_NS = 10000000 };
+
+/* Reads how far the process's clocks are ahead, and its start time. Returns false if the process has exited.
+ * The start time shows whether the pid already belongs to another process, and is read last for this
+ * reason. */
+static bool read_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead,
+                       uint64_t *start_ticks)
+{
+    struct ct_proc_stat stat;
+    const int32_t pid = process->who.seen_pid;
+    if (pid <= 0 || ct_time_ahead_of(pid, ahead) != 0 || ct_proc_stat(pid, &stat) != 0)
+        return false;
+    const uint64_t told = process->facts.process_start;
+    const uint64_t off = stat.start_ticks - (told - (uint64_t)(ahead->boottime_ns / TICK_NS));
+    *start_ticks = stat.start_ticks;
+    return told == 0 || off == 0 || (ahead->boottime_ns != 0 && off + 1 <= 2);
+}
+
 /* Converts a process's times to the daemon's clocks. Field 22 of /proc/PID/stat is truncated to ticks in both
  * namespaces, so it is not converted, but replaced by the value that the daemon reads. A probe's times use
  * the probe's own clocks, and stay unchanged. */
 static void learn_ahead(struct ct_shm_process *process)
 {
-    enum { TICK_NS = 10000000 };
     struct ct_time_ahead ahead;
-    struct ct_proc_stat stat;
+    uint64_t start_ticks;
     struct ct_segment *facts = &process->facts;
     if (ct_shm_is_probed(process))
         return;
-    const bool is_told = process->who.seen_pid > 0 && ct_time_ahead_of(process->who.seen_pid, &ahead) == 0;
-    if (!is_told && !guess_ahead(process, &ahead))
+    CT_TEST_POINT("segment.examining");
+    if (!read_ahead(process, &ahead, &start_ticks) && !guess_ahead(process, &ahead))
         return;
     process->is_ahead_known = true;
     if (ahead.monotonic_ns != 0) {
@@ -86,12 +103,8 @@ static void learn_ahead(struct ct_shm_process *process)
         facts->anchor.monotonic_ns -= (uint64_t)ahead.monotonic_ns;
         process->ahead_ticks = facts->clock == CT_CLOCK_MONOTONIC ? (uint64_t)ahead.monotonic_ns : 0;
     }
-    if (ahead.boottime_ns != 0) {
-        facts->process_start -= (uint64_t)(ahead.boottime_ns / TICK_NS);
-        if (ct_proc_stat(process->who.seen_pid, &stat) == 0 &&
-            stat.start_ticks - facts->process_start + 1 <= 2)
-            facts->process_start = stat.start_ticks;
-    }
+    if (ahead.boottime_ns != 0 && facts->process_start != 0)
+        facts->process_start = start_ticks;
     /* Discard all times if they are implausible. */
     if (facts->exec_ns > INT64_MAX || facts->absent_ns > INT64_MAX || facts->process_start > INT64_MAX)
         facts->exec_ns = facts->absent_ns = facts->process_start = 0;
