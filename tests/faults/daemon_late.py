@@ -83,6 +83,8 @@ with Deadly() as s:
             equal((tool.returncode, out), (1, ""), command)
             check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
     equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
+    done = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False)
+    check(f"(process {s.daemon.pid}) is stopped; resume it with `kill -CONT {s.daemon.pid}`; until then" in done.stderr, done.stderr)
     # When the daemon is resumed, it executes the `stop` request that was sent to it, and exits.
     s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_S = 1,               /* interval at which a silent daemon is checked */
+    LOOK_US = 250000,         /* interval at which a silent daemon is checked */
     CONNECT_S = 10,           /* limit on connecting, because a stopped daemon's backlog may be full */
     STATUS_BYTES_MAX = 65536, /* limited because the process at the other end could send data without end */
 };
@@ -54,7 +54,7 @@ int ct_client_connect_path(const char *path, uint32_t uid)
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    const struct timeval look = { .tv_sec = LOOK_S }, patience = { .tv_sec = CONNECT_S };
+    const struct timeval look = { .tv_usec = LOOK_US }, patience = { .tv_sec = CONNECT_S };
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
         connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && peer_of(fd, &peer) &&

@@ -160,15 +160,16 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
         choice->session_option = choice->session;
 }
 
-/* A daemon reports the path of its first file, which may be any file of the trace. */
-int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path)
+/* Connects to the trace's daemon, as ct_session_connect_writer() does. If `says_why`, reports that the daemon
+ * is stopped. A daemon reports the path of its first file, which may be any file of the trace. */
+static int connect_writer(const struct ct_session_choice *choice, const char *path, bool says_why)
 {
     struct ct_session_choice whose = *choice;
     char served[CT_ANSWER_BYTES], first[PATH_MAX];
     uint32_t number;
     const bool is_numbered = ct_trace_split(path, first, sizeof(first), &number);
-    if (!whose.session_option && !ct_session_find_writer(&whose, path) && is_numbered)
-        ct_session_find_writer(&whose, first);
+    const bool is_known = whose.session_option || ct_session_find_writer(&whose, path) ||
+                          (is_numbered && ct_session_find_writer(&whose, first));
     const int daemon = ct_client_connect(&whose);
     const enum ct_answer answer =
         daemon >= 0 ? ct_client_ask(daemon, "database", served, ANSWER_S) : CT_ANSWER_NONE;
@@ -177,14 +178,22 @@ int ct_session_connect_writer(const struct ct_session_choice *choice, const char
         return daemon;
     if (answer == CT_ANSWER_REFUSED && choice->session_option)
         return daemon;
+    if (says_why && is_known && answer == CT_ANSWER_NONE && daemon >= 0 && ct_client_is_stopped(daemon))
+        ct_fail(0, "the daemon of session '%s' %s; until then, the trace lacks its newest calls",
+                whose.session, ct_client_why(daemon));
     if (daemon >= 0)
         close(daemon);
     return -1;
 }
 
+int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path)
+{
+    return connect_writer(choice, path, false);
+}
+
 int64_t ct_session_now(const struct ct_session_choice *choice, const char *path)
 {
-    const int daemon = ct_session_connect_writer(choice, path);
+    const int daemon = connect_writer(choice, path, true);
     if (daemon < 0)
         return 0;
     close(daemon);

@@ -38,7 +38,7 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
  * does. The system daemon reveals its trace only to root, so other users must have named its session. */
 int ct_session_connect_writer(const struct ct_session_choice *choice, const char *path);
 /* Returns the CLOCK_MONOTONIC time in ns if a daemon writes the trace whose newest file is at `path`, or 0 if
- * no daemon does. */
+ * no daemon does. Reports if the daemon is stopped. */
 int64_t ct_session_now(const struct ct_session_choice *choice, const char *path);
 
 /* Opens the selected trace read-only, as ct_trace_open() does. This is the file given with --db, the trace
