@@ -2,6 +2,7 @@
 that caused the work."""
 import json
 import shutil
+import subprocess
 
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
 
@@ -34,6 +35,16 @@ with Session() as s:
     equal(s.rows("SELECT gpu_recording FROM processes"), [("recorded",)], "the result")
     s.check_identity()
     s.check_truth(of_hook=("cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetUuid_v2"))
+
+# If all recorded work has been removed from the trace, `run` does not report that none was recorded.
+with Session() as s:
+    env = {"LD_LIBRARY_PATH": f"{SIMCUDA}:{BUILD / 'tests/simcupti/13'}", "SIMCUDA_LAUNCH_NS": 5000}
+    job = s.start(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--keep", "1s", "--gpu", "--", PROGRAM, "--rounds", 1, "--end", "commands",
+                  preload=False, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    equal(job.stdout.readline(), "gpu_work: rounds=1 ok\n", "the program's output")
+    s.flush_until("the work", lambda: s.value("SELECT count(*) FROM gpu_work"))
+    s.flush_until("the removal of the work", lambda: s.value("SELECT count(*) FROM gpu_work") == 0)
+    equal((job.communicate()[1], job.returncode), ("", 0), "messages and status")
 
 with Session() as s:
     run(s, "--gpu", SIMCUPTI_DROP=5)

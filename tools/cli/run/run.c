@@ -192,8 +192,9 @@ static void tell_gpu(const char *database, int64_t began_ns, int graphs)
         "FROM processes WHERE gpu_recording <> 'recorded' AND started_ns >= ?1 AND process_id IN "
         "(SELECT process_id FROM totals WHERE category IN ('launch', "
         "'copy', 'set'))";
-    static const char none_sql[] =
-        "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1)";
+    static const char none_sql[] = /* work may have been recorded and removed by --keep or --max-db */
+        "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1) "
+        "AND NOT EXISTS (SELECT 1 FROM totals WHERE expired > 0)";
     static const char nodes_sql[] =
         "SELECT 'nodes' WHERE EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1 AND node IS NOT NULL)";
     char found[128];
