@@ -129,6 +129,8 @@ with Session() as s:
     add_work(s.db, LAUNCHED)
     check_launches(s)
     equal([row["launched"] for row in report(s, "--from", "0.00025", "--to", "0.00055", "queue")["queue"]], [1, 1], "queues in a window")
+    # All ranges end in the window, and began before it, as did the first launch.
+    equal([tuple(row.values()) for row in report(s, "--from", "0.00015", "ranges")["ranges"]], RANGES, "ranges in a window")
 
 
 # ---- two processes on one GPU ----
