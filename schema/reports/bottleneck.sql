@@ -456,7 +456,12 @@ idle AS MATERIALIZED (
            total(idle_ns) FILTER (WHERE host_state IN ('launch', 'graph'))  AS launch_ns,
            total(idle_ns) FILTER (WHERE host_state = 'queued')              AS queued_ns,
            total(idle_ns) FILTER (WHERE host_state = 'outside')             AS outside_ns,
-           total(idle_ns) FILTER (WHERE host_state NOT IN ('unknown', 'unrecorded')) AS known_ns
+           total(idle_ns) FILTER (WHERE host_state NOT IN ('unknown', 'unrecorded')) AS known_ns,
+           total(idle_ns) FILTER (WHERE host_state = 'unknown')             AS unknown_ns,
+           EXISTS (SELECT 1
+                     FROM totals
+                    WHERE skipped > 0 AND category IN ('launch', 'graph', 'copy', 'set')
+                      AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))) AS is_sampled
       FROM (SELECT host_state, -- a gap that crosses the window's edge counts in proportion
                    idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, to_ns)) - max(from_ns, ifnull(:from_ns, from_ns))) / (to_ns - from_ns)) AS idle_ns
               FROM gpu_idle_calls
@@ -490,7 +495,7 @@ recorded AS MATERIALIZED (
     SELECT *, devices * span_ns - unrecorded_ns AS recorded_ns FROM busy
 ),
 part AS ( -- a GPU that is busy for half of the time is judged by its work, and an idle one by the host
-    SELECT named.*, recorded.*, busy_ns >= 0.5 * recorded_ns AS is_busy,
+    SELECT named.*, recorded.*, idle.unknown_ns, idle.is_sampled, busy_ns >= 0.5 * recorded_ns AS is_busy,
            place = 2 AND kind IN ('kernel', 'copy') = (busy_ns >= 0.5 * recorded_ns) AS judges,
            CASE kind
                 WHEN 'start_other' THEN max(devices * (first_ns - begin_ns), 0)
@@ -524,7 +529,10 @@ verdict AS (
                                 100.0 * iif(is_busy, busy_ns, recorded_ns - busy_ns) / recorded_ns, recorded_ns / devices / 1e9,
                                 iif(:from_ns IS NULL AND :to_ns IS NULL, 'from the first work to the last', 'of the window'),
                                 iif(unrecorded_ns > 0, ', without the time between recordings', ''), mostly, hint)
-                         || iif(devices > 1, printf(' Busy by device: %s.', shares), '') END) OVER () AS paragraph
+                         || iif(devices > 1, printf(' Busy by device: %s.', shares), '')
+                         || iif(is_sampled AND unknown_ns > 0,
+                                printf(' For %.1f %% of the idle time, the call that launched the next work was not recorded (--sample, --calls).',
+                                       100.0 * unknown_ns / (recorded_ns - busy_ns)), '') END) OVER () AS paragraph
       FROM ranked
 )
 SELECT iif(number = 1, bound, NULL) AS bound_by, kind, iif(number = 1, paragraph, NULL) AS paragraph,

@@ -112,6 +112,17 @@ with Session() as s:
     equal({row["kind"]: row["seconds"] for row in rows if row["seconds"] > 0},
           {"start_other": 0.1, "kernel": 0.053, "outside": 0.004, "unrecorded": 0.041}, "parts of two recordings")
 
+    # If some launches were not recorded, the verdict says so.
+    trace = make(s, "sampled", RUNS[2][1], RUNS[2][2], ())
+    with contextlib.closing(sqlite3.connect(trace)) as db:
+        db.executescript("DELETE FROM correlation WHERE correlation > 2; INSERT INTO unsent SELECT segment_id, 9, function_id, 0, 0, 0, 8, 1, 0 "
+                         "FROM segment JOIN function ON function.name = 'cuLaunchKernel'")
+    rows = bottleneck(s, trace)
+    verdict = ("The bottleneck is unknown: the GPU is idle 89.0 % of the 0.091 s from the first work to the last, mostly before a first work, after a "
+               "last, or next to other processes. See gpu and idle. For 88.9 % of the idle time, the call that launched the next work was not recorded "
+               "(--sample, --calls).")
+    equal((rows[0]["bound_by"], rows[0]["paragraph"]), ("unknown", verdict), "launches that were not recorded")
+
     # If the trace has no records of GPU work, the verdict is derived from host calls, and another line shows the utilisation reported by
     # the GPUs.
     trace = make(s, "samples", RUNS[0][1], [], ())
