@@ -291,42 +291,6 @@ def executing(s):
     p.end(signal.SIGTERM)
 
 
-# Its first thread exits, and its second makes a call for each line.
-WITHOUT_FIRST = """
-import ctypes, os, sys, threading
-driver, number, EXIT = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), 60
-def work():
-    for line in sys.stdin:
-        print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
-    os._exit(0)
-threading.Thread(target=work).start()
-ctypes.CDLL(None).syscall(EXIT, 0)
-"""
-
-
-def without_first(s):
-    """Checks that a process whose first thread has exited is recorded, and can be detached."""
-    child = s.start(sys.executable, "-c", WITHOUT_FIRST, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    wait_for("the first thread to exit", lambda: state_of(child.pid) == "Z")
-    thread = max(int(name) for name in os.listdir(f"/proc/{child.pid}/task"))
-
-    def call():
-        child.stdin.write("\n")
-        child.stdin.flush()
-        equal(child.stdout.readline(), "0\n", "the result of a call")
-
-    for turn in 1, 2:
-        a = Attach(s, child.pid, "--stay")
-        a.await_armed(thread)
-        call()
-        a.end(number=None)
-        call()
-        detach(s, child.pid)
-        equal(recorded(s, child.pid), 2 * turn, "calls")
-    child.communicate(timeout=DEADLINE_S)
-    equal(child.returncode, 0, "its exit status")
-
-
 def cut_short(s):
     """Checks that if the command is killed while the program is stopped, the command's tracer process survives and lets the program
     continue."""
@@ -630,7 +594,7 @@ ROUNDS = by_tier(1, 3)
 LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
-TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing, without_first,
+TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing,
                                            all_and_new, contained, refused, limited, builds, daemon_gone, detached_without_daemon, cut_short,
                                            left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time, locked)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
