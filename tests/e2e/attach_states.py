@@ -1,10 +1,14 @@
-"""Attaches to processes in unusual states: their first thread has exited."""
+"""Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, or
+their control group is frozen."""
 import os
+import pathlib
+import signal
 import subprocess
 import sys
 
-from attach_test import Attach, await_leave, detach, recorded, state_of
-from cudatrace_test import DEADLINE_S, Session, equal, needs, wait_for
+from attach_test import Attach, attach, await_leave, detach, recorded, state_of, tracer_of
+from cudatrace_test import DEADLINE_S, Session, check, equal, needs, wait_for
+from untraced import Program
 
 
 # Its first thread exits, and its second makes a call for each line.
@@ -43,7 +47,72 @@ def without_first(s):
     equal(child.returncode, 0, "its exit status")
 
 
-TESTS = {test.__name__: test for test in (without_first,)}
+# Starts a thread of the kernel, which polls an io_uring for the process.
+POLLED = """
+import ctypes, sys
+driver, number, IO_URING_SETUP, IORING_SETUP_SQPOLL = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), 425, 2
+parameters = (ctypes.c_uint32 * 30)(0, 0, IORING_SETUP_SQPOLL, 0, 60000)
+print(ctypes.CDLL(None).syscall(IO_URING_SETUP, 8, parameters), flush=True)
+for line in sys.stdin:
+    print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
+"""
+
+
+def with_kernels_thread(s):
+    """Checks that a process is recorded although one of its threads belongs to the kernel, and cannot be examined like others."""
+    child = s.start(sys.executable, "-c", POLLED, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if int(child.stdout.readline()) < 0:
+        print("not tried: a thread of the kernel: no io_uring here")
+    a = Attach(s, child.pid)
+    a.await_armed(child.pid)
+    child.stdin.write("\n")
+    child.stdin.flush()
+    equal(child.stdout.readline(), "0\n", "the result of a call")
+    a.await_line("is recorded")
+    a.end()
+    child.communicate(timeout=DEADLINE_S)
+    equal((child.returncode, recorded(s, child.pid)), (0, 1), "its exit status, and calls")
+
+
+def frozen_groups():
+    """Returns {version: (folder of control groups, file, words for frozen and thawed)} of the mounted control groups that can be frozen."""
+    found = {}
+    for line in pathlib.Path("/proc/mounts").read_text().splitlines():
+        _, folder, kind, options = line.split()[:4]
+        if kind == "cgroup" and "freezer" in options.split(","):
+            found[1] = pathlib.Path(folder), "freezer.state", "FROZEN", "THAWED"
+        elif kind == "cgroup2":
+            found[2] = pathlib.Path(folder), "cgroup.freeze", "1", "0"
+    return {version: group for version, group in found.items() if os.access(group[0], os.W_OK)}
+
+
+def frozen(s):
+    """Checks that a process that a signal has stopped, and that is in a frozen control group, is refused and continues unchanged."""
+    groups = frozen_groups()
+    if not groups:
+        print("not tried: a frozen process: no control groups here")
+    for version, (folder, file, is_frozen, is_thawed) in groups.items():
+        p = Program(s, "steps")
+        p.child.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
+        group = folder / s.name
+        group.mkdir()
+        try:
+            (group / "cgroup.procs").write_text(str(p.pid))
+            (group / file).write_text(is_frozen)
+            said = attach(s, p.pid, status=1)
+            check("has no thread that stops: all are blocked in the kernel or frozen" in said, version, said)
+            wait_for("the tracer to end", lambda: tracer_of(p.pid) == 0)
+        finally:
+            (group / file).write_text(is_thawed)
+        p.child.send_signal(signal.SIGCONT)
+        p.step(5)
+        p.end()
+        wait_for("the group to be empty", lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

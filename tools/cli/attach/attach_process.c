@@ -19,6 +19,8 @@ enum { MS_NS = 1000000 };
 /* How long to wait for a busy hook. The hook stays busy for a long time if hundreds of threads take their
  * lanes one after the other on a few processors. */
 #define LEAVE_NS UINT64_C(20000000000)
+/* Report a stop of all threads that takes longer. */
+#define LONG_STOP_NS UINT64_C(100000000)
 
 /* ---- messages ---- */
 
@@ -250,6 +252,11 @@ static void print_made(const struct ct_attachment *attachment)
                                  made->refused[reason], ct_inline_reason((enum ct_inline_verdict)reason));
     }
     print(attachment, text);
+    if (made->longest_ns > LONG_STOP_NS) {
+        snprintf(text, sizeof(text), ": its threads were stopped for %" PRIu64 " ms, because they are many",
+                 made->longest_ns / MS_NS);
+        print(attachment, text);
+    }
 }
 
 /* ---- the visit ---- */

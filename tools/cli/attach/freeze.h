@@ -9,6 +9,7 @@ struct ct_freeze {
     const struct ct_memory *memory;
     struct ct_stop *threads; /* is_gone is set for threads that have exited */
     size_t count, room;
+    bool *is_listed; /* for each thread: the last listing of the process's threads contains it */
     uint64_t began_ns, took_ns;
 };
 

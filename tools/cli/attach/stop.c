@@ -7,6 +7,8 @@
  * sequence. */
 #include "stop.h"
 
+#include "tracer.h"
+
 #include "clock.h"
 #include "proc_file.h"
 #include "room.h"
@@ -30,6 +32,7 @@ enum {
     LONGEST_PATIENCE_NS = 320000000
 }; /* how long to wait before interrupting another thread */
 #define PATIENCE_NS UINT64_C(5000000000)
+#define CALL_NS     UINT64_C(5000000000)
 #define RUN_NS      UINT64_C(30000000000)
 enum { SYSTEM_CALL_BYTES = 2, RED_ZONE_BYTES = 128 };
 
@@ -54,6 +57,7 @@ static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *s
         const pid_t got = waitpid(which, status, __WALL | __WNOTHREAD | WNOHANG);
         if (got > 0 && WIFSTOPPED(*status) && !is_exec(*status)) {
             stop->thread = got;
+            stop->is_running = false;
             return 0;
         }
         if (got > 0 && WIFSTOPPED(*status)) {
@@ -133,8 +137,10 @@ static int take_signal(struct ct_stop *stop, int status, long *number)
 static int resume(struct ct_stop *stop, long how, long number)
 {
     stop->is_resting = false;
-    if (ptrace((enum __ptrace_request)how, stop->thread, NULL, (void *)number) == 0)
+    if (ptrace((enum __ptrace_request)how, stop->thread, NULL, (void *)number) == 0) {
+        stop->is_running = true;
         return 0;
+    }
     stop->is_gone = true;
     return -ESRCH;
 }
@@ -142,7 +148,7 @@ static int resume(struct ct_stop *stop, long how, long number)
 /* Resumes the thread until it makes a stop for which wanted() returns true. */
 static int go_on(struct ct_stop *stop, long how, bool (*wanted)(int status))
 {
-    const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
+    const uint64_t until_ns = ct_monotonic_ns() + CALL_NS;
     long number = 0;
     int status;
     for (;;) {
@@ -159,14 +165,14 @@ static int go_on(struct ct_stop *stop, long how, bool (*wanted)(int status))
     }
 }
 
-/* Waits for the thread's PTRACE_INTERRUPT stop. */
+/* Waits for the thread's PTRACE_INTERRUPT stop. There is no time limit, because the thread must not continue
+ * with our registers. If the process is frozen, the command stops waiting for this tracer. */
 static int rest(struct ct_stop *stop)
 {
-    const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
     for (;;) {
         int status;
         long number;
-        int error = await(stop, until_ns, &status);
+        int error = await(stop, UINT64_MAX, &status);
         if (!error && is_event_stop(status)) {
             stop->is_resting = true;
             return 0;
@@ -329,16 +335,19 @@ static void let_go(struct ct_stop *stop)
     stop->vectors = NULL;
 }
 
-int ct_stop_interrupt(struct ct_stop *stop, pid_t thread)
+int ct_stop_seize(struct ct_stop *stop, pid_t thread)
 {
     stop->thread = thread;
-    stop->is_gone = false;
-    if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)) != 0 &&
-        errno != EPERM)
-        return -EAGAIN;
-    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
-        return errno == ESRCH ? -EPERM : -EAGAIN; /* PTRACE_SEIZE was refused, so the thread is not ours */
-    return 0;
+    const int error = ct_tracer_seize(thread, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
+    stop->is_gone = error && error != -EPERM; /* -EPERM: perhaps this tracer has seized it before */
+    return stop->is_gone ? -EAGAIN : 0;
+}
+
+int ct_stop_interrupt(struct ct_stop *stop)
+{
+    if (ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL) == 0)
+        return 0;
+    return errno == ESRCH ? -EPERM : -EAGAIN; /* PTRACE_SEIZE was refused, so the thread is not ours */
 }
 
 static int wait_for(struct ct_stop *stop, pid_t which, uint64_t until_ns)
@@ -394,7 +403,8 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_st
     size_t refusals = 0;
     int error = -EAGAIN;
     for (size_t i = 0; error == -EAGAIN && i < count; i++) {
-        error = ct_stop_interrupt(stop, candidates[i].thread);
+        error = ct_stop_seize(stop, candidates[i].thread);
+        error = error ? error : ct_stop_interrupt(stop);
         refusals += error == -EPERM;
         error = error ? -EAGAIN : wait_for_any(stop, ct_monotonic_ns() + patience_ns, what_for);
     }
@@ -463,10 +473,9 @@ int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, 
 }
 
 /* Waits until the process sets the word. */
-static int await_word(struct ct_stop *stop, uint64_t address)
+static int await_word(struct ct_stop *stop, uint64_t address, uint64_t until_ns)
 {
     enum { LOOK_NS = 20000 };
-    const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
     uint32_t word = 0;
     while (ct_monotonic_ns() < until_ns) {
         int status;
@@ -484,6 +493,22 @@ static int await_word(struct ct_stop *stop, uint64_t address)
     return -ETIMEDOUT;
 }
 
+/* Handles a thread that has not finished the code in time. If it has executed an instruction, it must finish,
+ * because the code may hold a lock. */
+static int finish_late(struct ct_stop *stop, uint64_t begin, uint64_t ran)
+{
+    struct user_regs_struct registers;
+    ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
+    int error = rest(stop);
+    if (!error && ptrace(PTRACE_GETREGS, stop->thread, NULL, &registers) != 0)
+        error = -ESRCH;
+    if (!error && registers.rip == begin)
+        error = -ETIMEDOUT;
+    if (!error)
+        error = resume(stop, PTRACE_CONT, 0);
+    return error ? error : await_word(stop, ran, UINT64_MAX);
+}
+
 int ct_stop_run(struct ct_stop *stop, uint64_t begin, uint64_t ran, uint64_t stack)
 {
     struct user_regs_struct registers = stop->registers;
@@ -494,7 +519,9 @@ int ct_stop_run(struct ct_stop *stop, uint64_t begin, uint64_t ran, uint64_t sta
     if (!error)
         error = resume(stop, PTRACE_CONT, 0);
     if (!error)
-        error = await_word(stop, ran);
+        error = await_word(stop, ran, ct_monotonic_ns() + RUN_NS);
+    if (error == -ETIMEDOUT)
+        error = finish_late(stop, begin, ran);
     if (error)
         return error;
     ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
@@ -505,9 +532,10 @@ static void put_back(struct ct_stop *stop)
 {
     struct user_regs_struct registers = stop->registers;
     if (!stop->is_resting) {
-        /* Interrupt before resuming, so that no instruction runs before the stop. */
+        /* Interrupt before resuming, so that no instruction runs before the stop. A thread that did not stop
+         * in time is still running. */
         ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
-        if (resume(stop, PTRACE_CONT, 0) != 0 || rest(stop) != 0)
+        if ((!stop->is_running && resume(stop, PTRACE_CONT, 0) != 0) || rest(stop) != 0)
             return;
     }
     if (stop->vectors) {

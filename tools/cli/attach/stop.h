@@ -22,6 +22,7 @@ struct ct_stop {
     size_t vectors_bytes;
     bool is_changed; /* the thread's registers have been changed */
     bool is_resting; /* the thread is at a stop from which it can be released */
+    bool is_running; /* the thread has been resumed and has not stopped again */
     bool is_gone;    /* the thread has exited */
     int fault;       /* the signal that ended our code; 0: none */
     siginfo_t held;  /* a signal from another process, held back until the end; si_signo is 0 if there is
@@ -38,9 +39,10 @@ enum ct_stop_for {
  * permitted, or -ETIMEDOUT if no thread stops. Returns -ENOSYS if no syscall instruction was found in the
  * process. */
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for);
-/* Stop a given thread in two steps: interrupt it, then wait for it to stop. Return 0, -EAGAIN if the thread
- * has exited or has not stopped by `until_ns`, or -EPERM. */
-int ct_stop_interrupt(struct ct_stop *stop, pid_t thread);
+/* Stop a given thread in three steps: seize it, interrupt it, and wait for it to stop. Return 0, -EAGAIN if
+ * the thread has exited or has not stopped by `until_ns`, or -EPERM. A seized thread keeps running. */
+int ct_stop_seize(struct ct_stop *stop, pid_t thread);
+int ct_stop_interrupt(struct ct_stop *stop);
 int ct_stop_await(struct ct_stop *stop, uint64_t until_ns);
 /* Makes the thread execute a system call. Returns the call's result or -errno, which is -ESRCH if the process
  * has exited. */
@@ -48,7 +50,8 @@ int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, 
                      uint64_t e, uint64_t f);
 /* Runs the code at `begin` until the code sets the word at `ran` and loops, and then stops the thread again.
  * `stack` may be 0 for code that needs no stack. Returns 0, -EFAULT if the code failed with signal
- * stop->fault, or -ESRCH. */
+ * stop->fault, or -ESRCH. Returns -ETIMEDOUT if the thread did not execute any of the code, because the
+ * process is frozen. If the process is frozen later, waits until the code has run. */
 int ct_stop_run(struct ct_stop *stop, uint64_t begin, uint64_t ran, uint64_t stack);
 /* Restores the thread's registers and signal mask, and resumes the thread. */
 void ct_stop_end(struct ct_stop *stop);

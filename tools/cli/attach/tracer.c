@@ -1,20 +1,71 @@
 #include "tracer.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { LOOK_NS = 100000000, SECOND_NS = 1000000000 };
+
+/* The states of a tracer, in the lowest bits of a word. The other bits count the seizures. */
+enum { IS_FREE, IS_SEIZING, IS_ABANDONED, STATES };
+#define SEIZE_NS UINT64_C(2000000000)
+/* Longer than any stop that proceeds. A tracer whose thread was frozen in our code carries on alone, until it
+ * has restored the thread. */
+#define TRACER_NS UINT64_C(60000000000)
 
 /* Memory shared by the command and its tracer. */
 struct task {
     int result;
+    _Atomic unsigned state;
     alignas(max_align_t) char data[];
 };
+
+static struct task *own; /* the tracer's task */
+
+int ct_tracer_seize(pid_t thread, long options)
+{
+    unsigned state = atomic_load(&own->state) / STATES * STATES + STATES + IS_SEIZING;
+    atomic_store(&own->state, state);
+    const int error = ptrace(PTRACE_SEIZE, thread, NULL, (void *)options) != 0 ? errno : 0;
+    /* Once abandoned, the tracer must not touch the thread any more. It is about to be killed. */
+    if (!atomic_compare_exchange_strong(&own->state, &state, state - IS_SEIZING)) {
+        for (;;)
+            pause();
+    }
+    return -error;
+}
+
+/* Watches a tracer's state. */
+struct watch {
+    unsigned state;
+    uint64_t since_ns;
+};
+
+/* Returns true if the tracer has been seizing the same thread for too long. The tracer is then abandoned. A
+ * tracer that seizes has changed no thread yet, so it may be killed. */
+static bool is_stuck(struct task *task, struct watch *watch)
+{
+    unsigned state = atomic_load(&task->state);
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (state % STATES != IS_SEIZING || state != watch->state) {
+        *watch = (struct watch){ .state = state, .since_ns = now_ns };
+        return false;
+    }
+    return now_ns - watch->since_ns >= SEIZE_NS &&
+           atomic_compare_exchange_strong(&task->state, &state, state - IS_SEIZING + IS_ABANDONED);
+}
 
 /* Runs the tracer as a separate process in its own session, so that signals and terminals that end or stop
  * the command do not affect the tracer. A thread would be killed with the command, possibly while it has
@@ -26,10 +77,24 @@ static int send_process(int (*act)(void *data), struct task *task)
         return -errno;
     if (tracer == 0) {
         setsid();
+        own = task;
         task->result = act(task->data);
         _exit(EXIT_SUCCESS);
     }
-    while (waitpid(tracer, NULL, 0) < 0 && errno == EINTR) {
+    struct watch watch = { 0 };
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    const uint64_t until_ns = ct_monotonic_ns() + TRACER_NS;
+    while (waitpid(tracer, NULL, WNOHANG) == 0) {
+        if (ct_monotonic_ns() > until_ns)
+            return -ETIMEDOUT;
+        if (is_stuck(task, &watch)) {
+            kill(tracer, SIGKILL);
+            waitpid(tracer, NULL, 0);
+            return -ETIMEDOUT;
+        }
+        sigtimedwait(&child, NULL, &(struct timespec){ .tv_nsec = LOOK_NS });
     }
     return task->result;
 }
@@ -42,20 +107,34 @@ struct sent {
 static void *go(void *data)
 {
     const struct sent *sent = data;
+    own = sent->task;
     sent->task->result = sent->act(sent->task->data);
     return NULL;
 }
 
 /* Runs the tracer as a thread. Under Yama's ptrace_scope 1, a process may trace its descendants, but a
- * separate tracer process may not. */
+ * separate tracer process may not. An abandoned thread ends with the command. */
 static int send_thread(int (*act)(void *data), struct task *task)
 {
-    struct sent sent = { .act = act, .task = task };
+    static struct sent sent;
+    sent = (struct sent){ .act = act, .task = task };
     pthread_t thread;
     const int error = pthread_create(&thread, NULL, go, &sent);
-    if (!error)
-        pthread_join(thread, NULL);
-    return error ? -error : task->result;
+    if (error)
+        return -error;
+    struct watch watch = { 0 };
+    struct timespec until;
+    do {
+        if (is_stuck(task, &watch)) {
+            pthread_detach(thread);
+            return -ETIMEDOUT;
+        }
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / SECOND_NS;
+        until.tv_nsec %= SECOND_NS;
+    } while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
+    return task->result;
 }
 
 int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes)
@@ -79,6 +158,7 @@ int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes)
     sigtimedwait(&(sigset_t){ { 1UL << (SIGCHLD - 1) } }, NULL, &(struct timespec){ 0 });
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     sigaction(SIGCHLD, &on_child, NULL);
-    munmap(task, room);
+    if (atomic_load(&task->state) % STATES != IS_ABANDONED) /* a thread may still use it */
+        munmap(task, room);
     return result;
 }

@@ -4,11 +4,17 @@
 #define CT_ATTACH_TRACER_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Runs `act` in a separate process, which carries on if this process is killed. If a separate process is not
  * permitted to trace, `act` runs in a thread. Only the `bytes` bytes of `data` are copied to `act` and back.
  * Returns the result of `act`, -errno if neither a process nor a thread could be started, or -ECANCELED if
  * the tracer was killed. */
 int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes);
+
+/* Seizes a thread with ptrace. Called by the tracer. If the thread was stopped by a signal in a frozen
+ * control group, the kernel waits until the group is thawed. After two seconds, ct_tracer_run() gives up then
+ * and returns -ETIMEDOUT. Returns 0 or -errno. */
+int ct_tracer_seize(pid_t thread, long options);
 
 #endif
