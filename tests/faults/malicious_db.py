@@ -220,6 +220,7 @@ def what_every_command_prints(s):
                         *(["report", *of, "--format", form] for form in ("text", "markdown", "csv", "json")),
                         *(["tail", *of, "--from", "0", "--all", "--format", form, "--color", "never"] for form in ("text", "json")),
                         *(["export", *of, "--format", form] for form in ("chrome", "pytorch", "jsonl", "csv")),
+                        *(["export", *of, "--format", form, "--output", "-"] for form in ("perfetto", "nsys", "sqlite")), ["html", *of, "--output", "-"],
                         ["timeline", *of, "--color", "never"], ["top", *of, "--once"], ["diff", path, path], ["doctor", *of], ["status", *of],
                         ["sql", *of, f'SELECT "{NASTY}"."x"'], ["report", "--db", s.dir / NASTY], ["import", "--db", s.dir / "new.db", s.dir / NASTY],
                         ["export", *of, "--output", s.dir / NASTY / "x"], ["run", "--db", s.dir / NASTY / "x", "--", "true"],

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The formats, each defined in a separate file. The first one is the default. */
 #define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(pytorch) ROW(jsonl) ROW(csv) ROW(nsys) ROW(sqlite)
@@ -219,6 +220,14 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
         return ct_fail(
             EXIT_USAGE,
             "%s: --format %s writes a database: use --output FILE, or --output - for standard output",
+            options.command, options.format->name);
+    const bool is_to_standard_output = !options.output || strcmp(options.output, "-") == 0;
+    if ((options.format->is_file || options.format->is_binary) && is_to_standard_output &&
+        isatty(STDOUT_FILENO))
+        return ct_fail(
+            EXIT_USAGE,
+            "%s: --format %s writes binary data, which a terminal would interpret: use --output FILE, or "
+            "redirect the output",
             options.command, options.format->name);
     if (options.format->is_whole && !ct_scope_is_all(&options.scope))
         return ct_fail(EXIT_USAGE,

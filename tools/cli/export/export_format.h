@@ -37,6 +37,7 @@ struct ct_export {
 struct ct_export_format {
     const char *name, *about; /* the lines of a paragraph in the help text */
     bool is_file;             /* the format opens the output file itself, so the output cannot be a stream */
+    bool is_binary;           /* the output is a stream, but not text */
     bool is_whole;            /* `begin` writes the whole trace; `call` and `event` are NULL */
     size_t state_bytes;
     bool (*begin)(struct ct_export *);

@@ -564,6 +564,7 @@ static void finish(struct ct_export *to)
 const struct ct_export_format ct_export_perfetto = {
     .name = "perfetto",
     .about = "the same in Perfetto's own format, a third of the size",
+    .is_binary = true,
     .state_bytes = sizeof(struct state),
     .begin = begin,
     .event = event,
