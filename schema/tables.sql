@@ -34,14 +34,14 @@ CREATE TABLE process (
 );
 
 CREATE TABLE unrecorded_process (
-    -- Processes that called the driver, but could not be recorded.
+    -- Processes that called the driver, but could not be recorded, and files that only look like a process's segment.
     first_ns INTEGER NOT NULL,             -- the process's first report
     pid      INTEGER NOT NULL,
     last_ns  INTEGER NOT NULL,             -- its last report
     uid      INTEGER NOT NULL,
-    cause    TEXT NOT NULL,                -- memory, folder, user
+    cause    TEXT NOT NULL,                -- memory, folder, user, refused
     error    TEXT NOT NULL,
-    calls    INTEGER NOT NULL,             -- as counted by the process up to its last report
+    calls    INTEGER,                      -- as counted by the process up to its last report; NULL if unknown
     cmdline  TEXT NOT NULL,
     PRIMARY KEY (first_ns, pid)
 ) WITHOUT ROWID;

@@ -35,15 +35,17 @@ SELECT process_id,
 
 -- files: newest first_ns of unrecorded_process
 CREATE VIEW unrecorded AS
--- Processes that called the driver while the daemon was running, but could not create a segment. Their calls are in no
--- other view. At most 64 processes of each user other than the daemon's are listed.
+-- Processes that called the driver while the daemon was running, but could not create a segment, or whose segment the
+-- daemon refused. Their calls are in no other view. A file that is named like a segment, but is not one, counts as a
+-- refused process. At most 64 processes of each user other than the daemon's are listed.
 SELECT pid,
-       uid,                   -- pid and uid are from the kernel, the rest is from the process
+       uid,                   -- pid and uid are from the kernel, the rest is from the process. If refused, the pid is from the
+                              -- file's name, and the uid is its owner
        cmdline,
        cause,                 -- memory (shared memory was refused), folder (the session's folder cannot be used), user (the session
-                              -- is for another user's processes)
-       error,                 -- the system's error
-       calls,                 -- calls up to last_ns, or more if the process was killed
+                              -- is for another user's processes), refused (by the daemon)
+       error,                 -- the system's error, or the daemon's reason
+       calls,                 -- calls up to last_ns, or more if the process was killed; NULL if refused
        first_ns,              -- the time of its first call
        last_ns                -- when it ended, or last counted its calls
   FROM unrecorded_process;

@@ -35,6 +35,12 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     return NULL;
 }
 
+static void on_refused(int32_t pid, uint32_t uid, const char *reason, void *data)
+{
+    struct ct_tracking *tracking = data;
+    ct_unrecorded_refused(&tracking->unrecorded, pid, uid, reason);
+}
+
 static void close_process(struct ct_tracking *tracking, struct ct_shm_process *process)
 {
     ct_followed_remove(&tracking->followed, &process->who);
@@ -73,7 +79,7 @@ int ct_tracking_start(struct ct_tracking *tracking, const struct ct_session *ses
     ct_unrecorded_listen(&tracking->unrecorded, tracking->followed.loop, tracking->shm.dir, session->uid,
                          session->name);
     return ct_watch_create(tracking->followed.loop, tracking->shm.dir, session->uid, session->name, system,
-                           on_process, tracking, &tracking->watch);
+                           on_process, on_refused, tracking, &tracking->watch);
 }
 
 void ct_tracking_look(struct ct_tracking *tracking)

@@ -34,6 +34,11 @@ def record(s, recording):
     for command in (["demo"], ["calls", "--calls", "20000"], ["threads"], ["ranges"], ["named"], ["objects"], ["graph"], ["forks"],
                     ["bottlenecks"]):
         s.run(WORKLOADS / command[0], *command[1:], stdout=subprocess.DEVNULL, status=None, env=nvtx)
+    refused = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{os.getpid()}.abc"
+    os.mkdir(refused)
+    s.flush()
+    os.rmdir(refused)
+    equal(s.rows("SELECT pid, cause, calls FROM unrecorded"), [(os.getpid(), "refused", None)], "refused segments")
     s.cudatrace("set", "--sample", "3")
     s.run(WORKLOADS / "calls", "--calls", "1000", stdout=subprocess.DEVNULL)
     with HungCall(s) as hung:

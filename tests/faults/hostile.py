@@ -22,7 +22,7 @@ from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
-MAGIC, VERSION = 0x3147455354445543, 14
+MAGIC, VERSION = 0x3147455354445543, 15
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets of members in a segment's header (proto/segment.h), and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
@@ -143,10 +143,13 @@ def lies():
 
 
 def refused(s, segment, what):
-    before = status(s, "refused")
+    before, listed = status(s, "refused"), status(s, "unrecorded")
     yield
     s.flush()
     equal(status(s, "refused"), before + 1, ("refused after", what))
+    pid, cause, error = s.rows("SELECT pid, cause, error FROM unrecorded ORDER BY last_ns DESC LIMIT 1")[0]
+    equal((pid, cause), (int(pathlib.Path(segment).name.split(".")[-2]), "refused"), ("the row after", what))
+    check(error in s.log() and status(s, "unrecorded") in (listed, listed + 1), "the reason after", what, "is", error)
     check(pathlib.Path(segment).name in s.log(), what, "is not named:", s.log()[-1000:])
     check(os.path.lexists(segment), what, "was taken away")
 
@@ -198,6 +201,21 @@ def test_refused(s):
             check(not donor.there(), "a dead process's segment is read and gone")
             s.flush()
     print("refused:", status(s, "refused"))
+
+
+def test_told(s):
+    """Checks that `run` and `doctor` report a segment that the daemon has refused."""
+    with promise("no-segment-refused"):
+        made = Segment(s, path=f"/dev/shm/cudatrace-refused.{os.getpid()}", magic=1)
+        copy = f'cp "$0" /dev/shm/cudatrace.{os.geteuid()}.{s.name}.$$.abc; echo $$'
+        done = s.cudatrace("run", "--", "sh", "-c", copy, made.path)
+        check("1 process could not be recorded (refused)" in done.stderr, done.stderr)
+        check("miss  unrecorded" in s.cudatrace("doctor", status=1).stdout, "doctor")
+        made.remove()
+        for path in glob.glob(f"/dev/shm/cudatrace.*.{s.name}.*.abc"):
+            os.unlink(path)
+        done = s.cudatrace("run", "--", "true")
+        check("refused" not in done.stderr, "a run without refused segments:", done.stderr)
 
 
 def test_names(s):
@@ -506,6 +524,7 @@ with Session() as s:
     honest = Honest(s)
     honest.run("--calls", 300)
     test_refused(s)
+    test_told(s)
     test_names(s)
     test_lease(s)
     test_let_go(s)

@@ -202,6 +202,9 @@ def nobody_else_suffers(u):
         check(sum(calls for (pid, _), calls in truth.items() if pid in users) > 20000, "there were such calls")
         equal(s.value("SELECT ifnull(sum(lost), 0) FROM totals JOIN processes USING (process_id) WHERE uid = ?", ALICE), 0, "lost")
         s.check_identity(lost=None)
+        reasons = s.rows("SELECT error FROM unrecorded WHERE uid = ? AND cause = 'refused'", BOB)
+        check(("it names a process of another user",) in reasons, "reasons:", reasons)
+        equal(s.value("SELECT count(*) FROM unrecorded WHERE uid <> ?", BOB), 0, "refused segments of others")
     log = s.log()
     check(log.count(f"user {BOB}") < 60 and "is not read" in log, "the log has", log.count(f"user {BOB}"), "lines about him")
 

@@ -28,12 +28,13 @@ static struct ct_unrecorded *of(struct ct_source *source)
 
 /* ---- reports ---- */
 
-static struct ct_unrecorded_process *find(struct ct_unrecorded *unrecorded, const struct ucred *sender,
-                                          uint64_t image)
+static struct ct_unrecorded_process *find(struct ct_unrecorded *unrecorded, int32_t pid, uint32_t uid,
+                                          uint32_t cause, uint64_t image)
 {
     for (uint32_t i = 0; i < unrecorded->count; i++) {
         struct ct_unrecorded_process *process = &unrecorded->process[i];
-        if (process->facts.pid == sender->pid && process->facts.uid == sender->uid && process->image == image)
+        if (process->facts.pid == pid && process->facts.uid == uid && process->image == image &&
+            (process->cause == CT_UNRECORDED_REFUSED) == (cause == CT_UNRECORDED_REFUSED))
             return process;
     }
     return NULL;
@@ -66,32 +67,58 @@ static struct ct_unrecorded_process *find_place(struct ct_unrecorded *unrecorded
     return place;
 }
 
+/* Returns the entry of the process, which is new or has changed, or NULL if there is no place for it. */
+static struct ct_unrecorded_process *get(struct ct_unrecorded *unrecorded, int32_t pid, uint32_t uid,
+                                         uint32_t cause, uint64_t image)
+{
+    const int64_t now_ns = (int64_t)ct_monotonic_ns();
+    struct ct_unrecorded_process *process = find(unrecorded, pid, uid, cause, image);
+    if (!process) {
+        process = find_place(unrecorded, uid);
+        if (!process) {
+            if (!unrecorded->has_complained)
+                ct_log(CT_LOG_unrecorded, "more processes of user %u cannot be recorded than the trace lists",
+                       uid);
+            unrecorded->has_complained = true;
+            return NULL;
+        }
+        *process = (struct ct_unrecorded_process){
+            .facts = { .pid = pid, .uid = uid, .first_ns = now_ns },
+            .image = image,
+            .cause = cause,
+        };
+        unrecorded->reported++;
+    }
+    process->facts.last_ns = now_ns;
+    process->is_new = true;
+    return process;
+}
+
 /* The report's numbers are the process's own, which may be wrong, but must be valid in the database. */
 static bool take(struct ct_unrecorded *unrecorded, const struct ct_unrecorded_report *report,
                  const struct ucred *sender)
 {
-    const int64_t now_ns = (int64_t)ct_monotonic_ns();
-    struct ct_unrecorded_process *process = find(unrecorded, sender, report->image);
-    if (!process) {
-        process = find_place(unrecorded, sender->uid);
-        if (!process)
-            return false;
-        *process = (struct ct_unrecorded_process){
-            .facts = { .pid = sender->pid, .uid = sender->uid, .first_ns = now_ns },
-            .image = report->image,
-            .cause = report->cause,
-            .error = report->error < 4096 ? (int)report->error : EINVAL,
-        };
-        ct_text_clean(process->cmdline, report->cmdline,
-                      strnlen(report->cmdline, sizeof(report->cmdline) - 1));
-        unrecorded->reported++;
-    }
+    struct ct_unrecorded_process *process =
+        get(unrecorded, sender->pid, sender->uid, report->cause, report->image);
+    if (!process)
+        return false;
+    process->error = report->error < 4096 ? (int)report->error : EINVAL;
+    ct_text_clean(process->cmdline, report->cmdline, strnlen(report->cmdline, sizeof(report->cmdline) - 1));
     const uint64_t calls = report->calls < CT_UNSENT_CALLS_MAX ? report->calls : CT_UNSENT_CALLS_MAX;
     if ((int64_t)calls > process->facts.calls)
         process->facts.calls = (int64_t)calls;
-    process->facts.last_ns = now_ns;
-    process->is_new = true;
     return true;
+}
+
+void ct_unrecorded_refused(struct ct_unrecorded *unrecorded, int32_t pid, uint32_t uid, const char *reason)
+{
+    uv_mutex_lock(&unrecorded->lock);
+    struct ct_unrecorded_process *process = get(unrecorded, pid, uid, CT_UNRECORDED_REFUSED, 0);
+    if (process)
+        process->reason = reason;
+    uv_mutex_unlock(&unrecorded->lock);
+    if (process)
+        unrecorded->on_report(unrecorded->data);
 }
 
 /* Returns 1 for a report, 0 for another datagram, and -1 if there is none. */
@@ -110,7 +137,7 @@ static int receive(int socket, struct ct_unrecorded_report *report, struct ucred
         return -1;
     const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     if (bytes != sizeof(*report) || message.msg_flags & MSG_TRUNC || report->magic != CT_UNRECORDED_MAGIC ||
-        report->cause >= CT_UNRECORDED_COUNT || !head || head->cmsg_type != SCM_CREDENTIALS)
+        report->cause >= CT_UNRECORDED_REFUSED || !head || head->cmsg_type != SCM_CREDENTIALS)
         return 0;
     memcpy(sender, CMSG_DATA(head), sizeof(*sender));
     return 1;
@@ -125,15 +152,8 @@ static bool receive_all(struct ct_unrecorded *unrecorded)
     uv_mutex_lock(&unrecorded->lock);
     for (int i = 0; i < RECEIVE_MAX && result >= 0 && unrecorded->socket >= 0; i++) {
         result = receive(unrecorded->socket, &report, &sender);
-        if (result != 1)
-            continue;
-        if (take(unrecorded, &report, &sender)) {
-            has_changed = true;
-        } else if (!unrecorded->has_complained) {
-            unrecorded->has_complained = true;
-            ct_log(CT_LOG_unrecorded, "more processes of user %u cannot be recorded than the trace lists",
-                   sender.uid);
-        }
+        if (result == 1)
+            has_changed |= take(unrecorded, &report, &sender);
     }
     uv_mutex_unlock(&unrecorded->lock);
     return has_changed;
@@ -192,7 +212,8 @@ static int save(struct ct_source *source, struct ct_batch *batch)
         if (!process->is_new)
             continue;
         const struct ct_fact fact = { .type = CT_FACT_UNRECORDED,
-                                      .text = { causes[process->cause], strerror(process->error),
+                                      .text = { causes[process->cause],
+                                                process->reason ? process->reason : strerror(process->error),
                                                 process->cmdline },
                                       .unrecorded = process->facts };
         error = ct_ledger_save(batch->ledger, &fact);

@@ -1,5 +1,5 @@
 /* Receives the reports of processes that cannot create a segment (proto/unrecorded_report.h), and saves a
- * fact for each of these processes.
+ * fact for each of these processes, and for each process whose segment is refused.
  *
  * Any user may send reports. The kernel provides the PID and the user of a report. The number of processes is
  * bounded for each other user, and for all of them together. */
@@ -18,6 +18,7 @@ struct ct_unrecorded_process {
     uint64_t image;
     uint32_t cause;
     int error;
+    const char *reason; /* of a refusal; NULL: the error is the reason */
     char cmdline[sizeof(((struct ct_unrecorded_report *)NULL)->cmdline)];
     bool is_new;   /* not saved since its last report */
     bool is_saved; /* in the batch that is being made */
@@ -30,7 +31,7 @@ struct ct_unrecorded {
     void (*on_report)(void *data);
     void *data;
     uint32_t own_uid;
-    _Atomic uint32_t reported; /* processes that have sent a report */
+    _Atomic uint32_t reported; /* processes that have sent a report or were refused */
     uv_mutex_t lock;           /* for the following, which the loop and the worker share */
     int socket;                /* -1: reports cannot be received */
     bool has_complained;
@@ -44,6 +45,9 @@ void ct_unrecorded_init(struct ct_unrecorded *unrecorded, void (*on_report)(void
  */
 void ct_unrecorded_listen(struct ct_unrecorded *unrecorded, uv_loop_t *loop, const char *dir, uint32_t uid,
                           const char *session);
+/* Adds a process whose segment the daemon refuses to read. `uid` is the owner of the file. `reason` is never
+ * freed. Call on the loop thread. */
+void ct_unrecorded_refused(struct ct_unrecorded *unrecorded, int32_t pid, uint32_t uid, const char *reason);
 /* Stops listening. Call on the loop thread after the worker has ended. */
 void ct_unrecorded_finish(struct ct_unrecorded *unrecorded);
 

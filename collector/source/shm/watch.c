@@ -42,6 +42,7 @@ struct ct_watch {
     bool is_short;     /* a shortage was logged */
     uint64_t refused;
     const char *(*on_process)(struct ct_shm_process *process, void *data);
+    ct_on_refused *on_refused;
     void *data;
 };
 
@@ -155,8 +156,10 @@ static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *p
     return ct_share_take(&watch->held, his, CT_SHARED_LOOKS, 0); /* retried in the next scan */
 }
 
-static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *user, const char *reason)
+static void refuse(struct ct_watch *watch, struct seen *seen, int32_t pid, struct ct_user *user,
+                   const char *reason)
 {
+    watch->on_refused(pid, user ? user->uid : watch->uid, reason, watch->data);
     seen->refused = true;
     seen->user = user;
     watch->refused++;
@@ -204,7 +207,7 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     if (!error)
         ct_shm_close(process, false);
     if (seen)
-        refuse(watch, seen, user, reason);
+        refuse(watch, seen, pid, user, reason);
 }
 
 /* Returns the owner of a file in the system session, or NULL if the file's name contains another user's
@@ -332,13 +335,14 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
 }
 
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
-                    const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
-                    struct ct_watch **result)
+                    const char *(*on_process)(struct ct_shm_process *process, void *data),
+                    ct_on_refused *on_refused, void *data, struct ct_watch **result)
 {
     struct ct_watch *watch = calloc(1, sizeof(*watch));
     if (!watch)
         return UV_ENOMEM;
     watch->on_process = on_process;
+    watch->on_refused = on_refused;
     watch->data = data;
     watch->open_max = processes_allowed();
     watch->system = system;

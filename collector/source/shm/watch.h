@@ -10,12 +10,15 @@
 
 struct ct_watch;
 
+/* Receives a refused segment: the PID in its name, its owner, and the reason, which is never freed. */
+typedef void ct_on_refused(int32_t pid, uint32_t uid, const char *reason, void *data);
+
 /* The caller keeps ownership of `dir`. If `system` is set, finds all users' segments for the system session,
  * and otherwise only the segments of user `uid`. `on_process` receives each new process, and owns it unless
  * it returns a reason for refusing the process. Returns 0 or a libuv error. */
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
-                    const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
-                    struct ct_watch **watch);
+                    const char *(*on_process)(struct ct_shm_process *process, void *data),
+                    ct_on_refused *on_refused, void *data, struct ct_watch **watch);
 /* Returns how many files with a segment name were refused, because they were not segments or named a
  * different process. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);

@@ -178,8 +178,9 @@ static void tell_all_missing(const char *database, int64_t began_ns)
                  "FROM losses WHERE calls > 0 AND cause = 'cupti' AND last_ns >= ?1",
                  began_ns, ct_losses, CT_LOSS_COUNT);
     tell_missing(database, "unrecorded lists them",
-                 "SELECT printf('%d process%s with %d calls could not be recorded (%s)', count(*), "
-                 "iif(count(*) = 1, '', 'es'), sum(calls), group_concat(DISTINCT cause)) "
+                 "SELECT printf('%d process%s%s could not be recorded (%s)', count(*), "
+                 "iif(count(*) = 1, '', 'es'), ifnull(' with ' || sum(calls) || ' calls', ''), "
+                 "group_concat(DISTINCT cause)) "
                  "FROM unrecorded WHERE last_ns >= ?1 HAVING count(*) > 0",
                  began_ns, ct_unrecorded_causes, CT_UNRECORDED_COUNT);
 }
