@@ -29,14 +29,14 @@ const char *ct_database_problem(sqlite3 *connection)
     /* sqlite3_system_errno() is correct after some calls but outdated after others, so use errno. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
+    const bool lacks_mappings =
+        sqlite3_extended_errcode(connection) == SQLITE_IOERR_SHMMAP && error != ENOMEM;
     /* If SQLite has recorded no error, this process is out of memory. */
-    const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
-                           ? "out of memory"
-                           : sqlite3_errmsg(connection);
-    if (sqlite3_extended_errcode(connection) == SQLITE_IOERR_SHMMAP && error != ENOMEM)
-        said =
-            "its file system does not support shared memory mappings; name a file on a local disk with --db";
-    snprintf(text, sizeof(text), "%s%s%s", said, system ? ": " : "", system ? strerror(error) : "");
+    const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE ? "out of memory"
+                       : lacks_mappings ? "its file system does not support shared memory mappings"
+                                        : sqlite3_errmsg(connection);
+    snprintf(text, sizeof(text), "%s%s%s%s", said, system ? ": " : "", system ? strerror(error) : "",
+             lacks_mappings ? "; name a file on a local disk with --db" : "");
     return text;
 }
 

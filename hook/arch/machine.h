@@ -56,11 +56,13 @@ static inline void *ct_thread_pointer(void)
 #elif defined(__aarch64__)
 #define CT_SIGNAL_FRAME_BYTES (59 * 8)
 #endif
-static inline bool ct_is_signal_frame(const uint64_t *words)
+__attribute__((no_sanitize("address", "thread"))) static inline bool ct_is_signal_frame(const uint64_t *words)
 {
 #if defined(__x86_64__)
-    enum { FLAGS_MAX = 7, SELECTORS = 23, CODE = 0x33 };
-    return words[0] <= FLAGS_MAX && words[1] == 0 && (words[SELECTORS] & 0xffff) == CODE;
+    enum { FLAGS_MAX = 7, PROCESSOR_FLAGS = 22, SELECTORS = 23, CODE = 0x33 };
+    const uint64_t always_set = 0x202; /* bit 1, and interrupts are enabled */
+    return words[0] <= FLAGS_MAX && words[1] == 0 && (words[SELECTORS] & UINT64_C(0xffffffffffff)) == CODE &&
+           (words[PROCESSOR_FLAGS] & always_set) == always_set;
 #elif defined(__aarch64__)
     enum { EXTENSION = 58, VECTORS = 0x46508001 };
     return words[0] == 0 && words[1] == 0 && (words[EXTENSION] & UINT32_MAX) == VECTORS;

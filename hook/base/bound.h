@@ -32,8 +32,8 @@ enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
 /* True if `bytes` bytes may be allocated in the file system of `fd`. `whole` is the current size in bytes of
  * the ring that needs them. */
 bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need);
-/* Returns 0 if the machine's memory and the process's control group limits allow the allocation (memory.c),
- * ENOSPC if the machine's memory does not, or ENOMEM if a control group's limit does not. Requires the
+/* Returns 0 if the machine's memory and the process's control group limits allow the allocation (memory.c).
+ * Otherwise, returns ENOSPC for the machine's memory, or ENOMEM for a control group's limit. Requires the
  * process lock. */
 int ct_bound_memory(uint64_t bytes, uint64_t whole);
 

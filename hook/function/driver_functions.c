@@ -290,20 +290,24 @@ static void add_made(const struct ct_visit *visit)
                           (void **)(uintptr_t)slots[i].slot);
 }
 
-uint32_t ct_driver_take_late(const struct ct_visit *visit)
+bool ct_driver_take_late(const struct ct_visit *visit)
 {
     await_forks();
     if (!ct_driver_look(RTLD_DEFAULT, true) || !ct_process_lock())
-        return 0;
+        return false;
     add_made(visit);
+    bool is_taken = false;
     for (uint32_t i = 0; i < CT_DRIVERS; i++) {
-        if (atomic_load(&drivers[i].is_known))
-            take_slots(&drivers[i]);
+        if (!atomic_load(&drivers[i].is_known))
+            continue;
+        take_slots(&drivers[i]);
+        /* Another fork may have begun. Its thread then exchanges the slots. */
+        is_taken |= drivers[i].slots > 0 || drivers[i].is_due;
     }
     ct_process_unlock();
     ct_imports_take();
     atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);
-    return atomic_load_explicit(&intercepts[CT_INTERCEPT_SLOTS], memory_order_relaxed);
+    return is_taken;
 }
 
 extern const char *gnu_get_libc_version(void) __attribute__((weak));

@@ -13,10 +13,11 @@
  * namespace is then searched in any case. */
 bool ct_driver_look(void *handle, bool is_asked);
 /* Finds the driver and redirects its functions after a visit has loaded the hook into the process
- * (proto/visit.h). Also exchanges the slots created by the visit. Returns the number of functions intercepted
- * by slots. May wait for a thread that is loading a library. */
+ * (proto/visit.h). Also exchanges the slots created by the visit. While another thread forks, that thread
+ * exchanges the slots after its fork. Returns false if there are no slots. May wait for a thread that is
+ * loading a library. */
 struct ct_visit;
-uint32_t ct_driver_take_late(const struct ct_visit *visit);
+bool ct_driver_take_late(const struct ct_visit *visit);
 /* True if some functions of a second driver image are intercepted by name. */
 bool ct_driver_second_by_names(void);
 /* Restores the driver's slots; see ct_slots_put_back(). */

@@ -68,7 +68,7 @@ static uint32_t record(struct ct_visit *visit)
     ct_attach_sleep();
     ct_setting_take(visit);
     visit->producer = (uintptr_t)&ct_self - (uintptr_t)ct_thread_pointer();
-    if (ct_driver_take_late(visit) == 0)
+    if (!ct_driver_take_late(visit))
         return give_up(CT_VISIT_NO_SLOTS);
     ct_attach_wake(ct_program_start_ns(ct_program_start_ticks(ct_fork_pid())));
     const struct ct_segment *segment = ct_process_segment();

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "proc.h"
 #include "program.h"
+#include "session_lock.h"
 #include "writer.h"
 #include "writer_link.h"
 
@@ -62,6 +63,15 @@ static void close_others(const struct ct_writer_plan *plan)
     closedir(open_files);
 }
 
+/* Called in the arrivals writer at its end. A probe that ends normally keeps the link open for reading until
+ * its writers have ended. Waits for the end of a killed probe, which then no longer holds its lock. */
+static bool is_probe_killed(const struct ct_writer_plan *plan)
+{
+    enum { EXIT_MS = 1000 };
+    struct pollfd link = { .fd = plan->link }, probe = { .fd = plan->pidfd, .events = POLLIN };
+    return poll(&link, 1, 0) > 0 && link.revents & POLLHUP && poll(&probe, 1, EXIT_MS) > 0;
+}
+
 static void be_writer(const struct ct_writer_plan *plan)
 {
     sigset_t none;
@@ -73,7 +83,10 @@ static void be_writer(const struct ct_writer_plan *plan)
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    _exit(ct_writer_run(plan));
+    const int status = ct_writer_run(plan);
+    if (plan->maker == CT_MAKER_MACHINE && is_probe_killed(plan))
+        ct_session_lock_clear(getenv(CT_SESSION_ENV));
+    _exit(status);
 }
 
 /* ---- the lock of a segment ---- */

@@ -54,10 +54,15 @@ static void refuse_second(const struct ct_session_lock *lock, const char *sessio
     ct_fail(0, "probe: session %s has a probe already%s, and would record each call twice", session, process);
 }
 
-bool ct_session_lock_take(struct ct_session_lock *lock, const char *session)
+static void name_file(struct ct_session_lock *lock, const char *session)
 {
     const char *dir = getenv(CT_SHM_DIR_ENV);
     ct_session_probe_path(lock->path, dir && *dir ? dir : CT_SHM_DIR, ct_session_uid(), session);
+}
+
+bool ct_session_lock_take(struct ct_session_lock *lock, const char *session)
+{
+    name_file(lock, session);
     while ((lock->fd = open_own(lock->path)) >= 0) {
         const bool is_taken = flock(lock->fd, LOCK_EX | LOCK_NB) == 0;
         if (is_taken && is_named(lock))
@@ -83,4 +88,16 @@ void ct_session_lock_give(struct ct_session_lock *lock)
     unlink(lock->path);
     close(lock->fd);
     lock->fd = -1;
+}
+
+void ct_session_lock_clear(const char *session)
+{
+    struct ct_session_lock lock;
+    name_file(&lock, session);
+    lock.fd = open(lock.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (lock.fd < 0)
+        return;
+    if (is_own(lock.fd) && flock(lock.fd, LOCK_EX | LOCK_NB) == 0 && is_named(&lock))
+        unlink(lock.path);
+    close(lock.fd);
 }

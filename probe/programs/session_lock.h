@@ -14,5 +14,8 @@ struct ct_session_lock {
 bool ct_session_lock_take(struct ct_session_lock *lock, const char *session);
 /* Releases the lock, and removes its file. */
 void ct_session_lock_give(struct ct_session_lock *lock);
+/* Removes the file that a killed probe has left, unless another probe holds the lock. Called by the arrivals
+ * writer (writer.h), which ends soon after its probe. */
+void ct_session_lock_clear(const char *session);
 
 #endif

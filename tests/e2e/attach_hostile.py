@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 
-from attach_test import Attach, attach, is_armed, recorded
+from attach_test import AREA_DATA, Attach, attach, detach, is_armed, recorded
 from cudatrace_test import CUDATRACE, DEADLINE_S, Session, by_tier, check, equal, needs, wait_for
 from untraced import Background
 
 SYSCALL, SEIZE, INTERRUPT = 24, 0x4206, 0x4207
 SYSCALL_GOOD, TRACE_FORK, EXIT_KILL = 0x1, 0x2, 0x100000
 WALL = 0x40000000
+SESSION = 640 + 40  # of struct ct_area_data: the session of its struct ct_visit
 SYSTEM_CALL_STOP = signal.SIGTRAP | 0x80
 
 ptrace = ctypes.CDLL(None, use_errno=True).ptrace
@@ -204,6 +205,21 @@ def executed_meanwhile(s):
     p.end(-signal.SIGTERM)
 
 
+def named_session(s):
+    """The process names a session for detach that leads out of the session's folder."""
+    p = Target(s)
+    a = Attach(s, p.pid, "--stay")
+    a.await_armed(p.pid)
+    p.do("call()")
+    a.end(number=None)
+    area = next(line.split("-")[0] for line in pathlib.Path(f"/proc/{p.pid}/maps").read_text().splitlines() if "cudatrace-visit" in line)
+    with open(f"/proc/{p.pid}/mem", "wb", buffering=0) as memory:
+        memory.seek(int(area, 16) + AREA_DATA + SESSION)
+        memory.write(b"../elsewhere\0")
+    check("names session '../elsewhere'" in (said := detach(s, p.pid, status=1)), said)
+    p.end()
+
+
 def shared(s):
     """A process whose memory another process uses is refused."""
     p = Target(s)
@@ -221,7 +237,7 @@ def shared(s):
 
 TESTS = {f"replaced-{which}-{delay}": lambda s, which=which, delay=delay: replaced_descriptor(s, which, delay)
          for which in (1, 2) for delay in by_tier((0, 20), range(0, 36, 4))}
-TESTS |= {test.__name__: test for test in (no_names, executed_before, executed_at_the_end, executed_meanwhile, shared)}
+TESTS |= {test.__name__: test for test in (no_names, executed_before, executed_at_the_end, executed_meanwhile, named_session, shared)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

@@ -1,5 +1,5 @@
-"""Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, or
-their control group is frozen."""
+"""Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen, or
+they fork."""
 import os
 import pathlib
 import signal
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from attach_test import Attach, attach, await_leave, detach, recorded, state_of, tracer_of
-from cudatrace_test import DEADLINE_S, Session, check, equal, needs, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, check, equal, needs, wait_for
 from untraced import Program
 
 
@@ -112,7 +112,66 @@ def frozen(s):
         group.rmdir()
 
 
-TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen)}
+# For each line, either makes a call, or starts or ends a fork. The fork waits at a test point of the hook, and its child is not used.
+FORKING = """
+import ctypes, os, signal, sys, threading
+driver, c, number = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None), ctypes.c_int()
+def fork():
+    child = c.fork()
+    if child == 0:
+        c._exit(0)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+forker = threading.Thread(target=fork)
+print("ready", flush=True)
+for line in sys.stdin:
+    if line == "fork\\n":
+        print(forker.start(), flush=True)
+    elif line == "end\\n":
+        os.environ.pop("CUDATRACE_TEST_POINT")
+        print(forker.join(), flush=True)
+    else:
+        print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
+"""
+
+
+def forking(s):
+    """Attaches while another thread forks. That thread then exchanges the driver's slots, after its fork."""
+    hook = BUILD / "tests/faults/libcudatrace.so"
+    if not hook.exists():
+        return
+    child = s.start(sys.executable, "-c", FORKING, preload=False, env={"CUDATRACE_TEST_POINT": "driver_functions.fork_begun:1:wait"},
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    equal(child.stdout.readline(), "ready\n", "the program")
+
+    def do(line, answer):
+        child.stdin.write(f"{line}\n")
+        child.stdin.flush()
+        equal(child.stdout.readline(), f"{answer}\n", line)
+
+    def is_waiting():
+        """Returns whether a thread is in nanosleep(), in which it waits at the test point."""
+        return any(call.read_text().startswith("35 ") for call in pathlib.Path(f"/proc/{child.pid}/task").glob("*/syscall"))
+
+    for turn in 1, 2:
+        if turn == 2:
+            do("fork", None)
+            wait_for("the fork to begin", is_waiting)
+        a = Attach(s, child.pid, "--stay", env={"CUDATRACE_HOOK": hook})
+        a.await_armed(child.pid)
+        do("call", 0)
+        a.end(number=None)
+        if turn == 2:
+            do("end", None)
+            do("call", 0)
+        s.run(CUDATRACE, "detach", child.pid, preload=False, env={"CUDATRACE_HOOK": hook})
+        equal(recorded(s, child.pid), turn, "calls")
+    child.communicate(timeout=DEADLINE_S)
+    equal(child.returncode, 0, "its exit status")
+
+
+TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

@@ -96,8 +96,8 @@ def calls(s, db=None):
     return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
 
 
-# While a daemon writes a trace, another name of the file is read under the daemon's name. If the daemon cannot be asked, it is refused, because
-# the write-ahead log with the newest calls is next to the daemon's name only.
+# While a daemon writes a trace, another name of the file is read under the daemon's name. If no daemon can be reached, the name is refused,
+# because the write-ahead log with the newest calls is next to the daemon's name only.
 with Session() as s:
     s.start_daemon()
     for folder in ("link", "mount", "empty"):

@@ -210,7 +210,7 @@ sys.stdin.read()
 
 def occupied(s):
     """Checks that another user cannot keep a probe from starting by taking the names that it uses for its session. Also checks that `gc`
-    keeps the lock of a running probe, and removes the lock of a killed one."""
+    keeps the lock of a running probe, and that the lock of a killed probe is removed, by the arrivals writer or by `gc`."""
     if not can("several users", "a name that another user has taken"):
         return
     path = pathlib.Path(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.probe")
@@ -228,6 +228,8 @@ def occupied(s):
     check(not path.exists(), "the lock was left")
     probe = Probe(s, *s.every)
     probe.end(-signal.SIGKILL, signal.SIGKILL)
+    wait_for("the lock's end", lambda: not path.exists())
+    path.touch(0o600)
     said = s.run(*gc, preload=False).stdout
     check("its probe was killed" in said and not path.exists(), said)
     stranger.communicate(timeout=DEADLINE_S)

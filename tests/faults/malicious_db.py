@@ -181,7 +181,7 @@ KINDS = {("function", "category"), ("process", "state")}
 
 
 def on_terminal(s, *command):
-    """Runs a command whose output goes to a terminal. Returns its output."""
+    """Runs a command with a terminal as its output. Returns its output."""
     mine, its = pty.openpty()
     child = s.start(*command, preload=False, stdin=subprocess.DEVNULL, stdout=its, stderr=its, env={"TERM": "xterm"})
     os.close(its)

@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FAILED = 9, KEYS = 40, CALLS = 3000 };
+enum { FAILED = 9, KEYS = 40, CALLS = 8000 };
 
 static __thread bool is_guarded; /* in a handler */
 static bool begins, exits;

@@ -16,12 +16,12 @@ struct ct_dropped {
         uint64_t count;
         int64_t place; /* of the first element; 0: unknown */
         char first[CT_DROPPED_BYTES];
-    } kind[CT_DROPPED_KINDS]; /* the last kind also counts all reasons for which there is no room */
+    } kind[CT_DROPPED_KINDS]; /* the last kind also counts further reasons */
 };
 
 /* Counts an element. `what` describes it, and is kept if no element was dropped for this reason before. */
 void ct_drop(struct ct_dropped *dropped, const char *reason, int64_t place, const char *what);
-/* Writes a sentence about one of the reasons. */
+/* Writes a sentence about a reason. */
 void ct_dropped_text(const struct ct_dropped *dropped, size_t kind, char *text, size_t bytes);
 
 #endif

@@ -6,10 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Parses a value. Reads what JSON does not permit as if it were written differently: NaN, infinities, numbers
- * that are too large and values nested too deeply as null, and invalid characters, NUL and halves of
- * surrogate pairs as U+FFFD. Returns NULL if the text is still not JSON, and writes the reason to `why`,
- * which may be NULL. */
+/* Parses a value, and replaces what JSON does not permit. NaN, infinities, numbers that are too large, and
+ * values nested too deeply become null. Invalid characters, NUL and halves of surrogate pairs become U+FFFD.
+ * Returns NULL if the text is still not JSON, and writes the reason to `why`, which may be NULL. */
 json_t *ct_json_parse(const char *text, size_t bytes, char why[JSON_ERROR_TEXT_LENGTH]);
 
 /* Read numbers. A number may also be written as a string. Return false if the value is missing or is not a

@@ -110,6 +110,9 @@ static int record(struct attach *attach)
 {
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
     int status;
+    /* Until now, nothing has been changed, and a signal has ended the command, even while it read the memory
+     * of a process that delays this. */
+    take_signals(attach);
     attach->daemon = ct_daemon_hold("attach", &attach->choice, attach->of_daemon, database, &status);
     if (attach->daemon < 0)
         return status;
@@ -153,7 +156,7 @@ static bool find(struct attach *attach, char **pids)
 
 static int attach_to(struct attach *attach, char **pids)
 {
-    take_signals(attach);
+    attach->signals = -1;
     attach->set.verbose = attach->verbose;
     /* Waits for the processes' next calls without a time limit if --all or --new is given. */
     attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns
@@ -162,7 +165,8 @@ static int attach_to(struct attach *attach, char **pids)
     const int status =
         ct_printing_open(&attach->printing) && find(attach, pids) ? record(attach) : EXIT_FAILURE;
     ct_attach_set_finish(&attach->set);
-    close(attach->signals);
+    if (attach->signals >= 0)
+        close(attach->signals);
     return status;
 }
 

@@ -1,14 +1,12 @@
 #include "freeze.h"
 
 #include "clock.h"
-#include "proc_file.h"
 #include "room.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Marks the thread as listed, and returns whether it was known. The kernel lists new threads last, so that
  * the search usually ends at `expected`, the index after that of the previous thread. */
@@ -29,15 +27,6 @@ static bool mark(struct ct_freeze *freeze, pid_t thread, size_t *expected)
     return true;
 }
 
-/* If the first thread exits, it stays listed until all other threads have exited. */
-static bool has_ended(pid_t pid, pid_t thread)
-{
-    char file[32], text[256];
-    snprintf(file, sizeof(file), "task/%d/stat", (int)thread);
-    const char *state = ct_proc_read(pid, file, text, sizeof(text)) == 0 ? strrchr(text, ')') : NULL;
-    return !state || strncmp(state, ") Z", 3) == 0 || strncmp(state, ") X", 3) == 0;
-}
-
 static int seize(struct ct_freeze *freeze, pid_t thread)
 {
     size_t room = freeze->room;
@@ -47,7 +36,11 @@ static int seize(struct ct_freeze *freeze, pid_t thread)
     freeze->is_listed[freeze->count] = true;
     struct ct_stop *stop = &freeze->threads[freeze->count++];
     *stop = (struct ct_stop){ .memory = freeze->memory };
-    ct_stop_seize(stop, thread);
+    if (!ct_thread_runs_code(freeze->memory->pid, thread))
+        stop->is_gone = true;
+    else
+        ct_stop_seize(stop, thread);
+    stop->thread = thread;
     return 0;
 }
 
@@ -82,7 +75,7 @@ static int interrupt(struct ct_freeze *freeze, size_t first)
         struct ct_stop *stop = &freeze->threads[i];
         const int refusal = stop->is_gone ? 0 : ct_stop_interrupt(stop);
         stop->is_gone |= refusal != 0;
-        error = refusal == -EPERM && !has_ended(freeze->memory->pid, stop->thread) ? -EPERM : 0;
+        error = refusal == -EPERM && ct_thread_runs_code(freeze->memory->pid, stop->thread) ? -EPERM : 0;
     }
     return error;
 }

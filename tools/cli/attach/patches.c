@@ -1,11 +1,9 @@
 #include "patches.h"
 
 #include "freeze.h"
-#include "proc_file.h"
 #include "tracer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -74,32 +72,12 @@ static bool move_thread(const struct ct_patches *patches, struct ct_stop *stop)
     return ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->registers) == 0;
 }
 
-/* Returns whether the kernel runs the thread for the process (io_uring, vhost). Such a thread has no stack,
- * and never executes the program's code. */
-static bool is_kernels(const struct ct_stop *stop)
-{
-    enum {
-        FLAGS = 9,
-        IO_WORKER = 0x10,
-        USER_WORKER = 0x4000
-    }; /* PF_IO_WORKER, PF_USER_WORKER of the kernel */
-    char file[32], text[1024];
-    if (stop->registers.rip != 0)
-        return false;
-    snprintf(file, sizeof(file), "task/%d/stat", (int)stop->thread);
-    const char *field =
-        ct_proc_read(stop->memory->pid, file, text, sizeof(text)) == 0 ? strrchr(text, ')') : NULL;
-    for (int i = 2; field && i < FLAGS; i++)
-        field = strchr(field + 1, ' ');
-    return field && strtoul(field, NULL, 10) & (IO_WORKER | USER_WORKER);
-}
-
 /* Moves threads out of the patches, if possible, and returns whether all threads are outside them. */
 static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *freeze)
 {
     for (size_t i = 0; i < freeze->count; i++) {
         struct ct_stop *stop = &freeze->threads[i];
-        if (!stop->is_gone && !is_kernels(stop) && !is_stack_clear(patches, stop->registers.rsp))
+        if (!stop->is_gone && !is_stack_clear(patches, stop->registers.rsp))
             return false;
     }
     for (size_t i = 0; i < freeze->count; i++) {

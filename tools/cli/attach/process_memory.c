@@ -245,3 +245,20 @@ pid_t ct_memory_sharer(const struct ct_memory *memory)
         closedir(processes);
     return found;
 }
+
+bool ct_thread_runs_code(pid_t pid, pid_t thread)
+{
+    enum {
+        FLAGS = 9,
+        IO_WORKER = 0x10,
+        USER_WORKER = 0x4000
+    }; /* PF_IO_WORKER, PF_USER_WORKER of the kernel */
+    char file[32], text[1024];
+    snprintf(file, sizeof(file), "task/%d/stat", (int)thread);
+    const char *field = ct_proc_read(pid, file, text, sizeof(text)) == 0 ? strrchr(text, ')') : NULL;
+    if (!field || strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0)
+        return false;
+    for (int i = 2; field && i < FLAGS; i++)
+        field = strchr(field + 1, ' ');
+    return field && !(strtoul(field, NULL, 10) & (IO_WORKER | USER_WORKER));
+}

@@ -61,6 +61,10 @@ bool ct_memory_is_there(const struct ct_memory *memory);
 bool ct_memory_take_from(const struct ct_memory *memory, pid_t thread);
 /* Returns another process that uses the memory (clone() with CLONE_VM, or vfork()), or 0. */
 pid_t ct_memory_sharer(const struct ct_memory *memory);
+/* Returns whether a thread executes the program's code. A first thread that has exited stays listed until all
+ * other threads have exited. Threads that the kernel runs for the process (io_uring, vhost) never execute it.
+ */
+bool ct_thread_runs_code(pid_t pid, pid_t thread);
 /* Returns the mapping that contains the address, or NULL if there is none. */
 const struct ct_mapping *ct_memory_at(const struct ct_memory *memory, uint64_t address);
 

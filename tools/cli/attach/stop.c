@@ -252,7 +252,8 @@ static size_t list(pid_t pid, struct candidate **candidates)
     DIR *tasks = opendir(path);
     for (struct dirent *task; tasks && (task = readdir(tasks)) != NULL;) {
         struct candidate candidate = { .thread = (pid_t)strtol(task->d_name, NULL, 10) };
-        if (candidate.thread <= 0 || !ct_make_room(candidates, count, &room, sizeof(candidate)))
+        if (candidate.thread <= 0 || !ct_thread_runs_code(pid, candidate.thread) ||
+            !ct_make_room(candidates, count, &room, sizeof(candidate)))
             continue;
         candidate.rank = rank_of(pid, candidate.thread);
         (*candidates)[count++] = candidate;

@@ -292,7 +292,7 @@ static bool check_driver(struct ct_target *target)
 
 void ct_target_open(struct ct_target *target, pid_t pid)
 {
-    *target = (struct ct_target){ .pid = pid, .memory.fd = -1 };
+    *target = (struct ct_target){ .pid = pid, .memory = { .fd = -1, .process = -1 } };
     if (!check_process(target) || !check_own_memory(target))
         return;
     const int error = ct_memory_open(&target->memory, pid);

@@ -87,14 +87,14 @@ enum finding {
     FINDING_SILENT,
 };
 
-/* Returns whether the trace contains the process. A process whose calls are all lost may be in the trace,
- * too, but a process that is terminated at its first call may be in the trace without any call. */
+/* Returns whether the trace contains the process, and not only the number of its lost calls. A process that
+ * was terminated at its first call may be in the trace without any call. */
 static bool is_recorded(sqlite3 *trace, const struct ct_probed *process)
 {
-    static const char known[] = "SELECT count(*) FROM processes WHERE pid = ?1",
-                      stored[] = "SELECT sum(stored) FROM totals JOIN processes USING (process_id) "
-                                 "WHERE pid = ?1";
-    return trace && ct_ask_number(trace, *process->hindrance ? stored : known, process->own_pid, 0) > 0;
+    static const char sql[] =
+        "SELECT count(*) FROM processes WHERE pid = ?1 AND (SELECT sum(stored) = 0 AND sum(lost) > 0 "
+        "FROM totals WHERE totals.process_id = processes.process_id) IS NOT 1";
+    return trace && ct_ask_number(trace, sql, process->own_pid, 0) > 0;
 }
 
 static enum finding find(const struct ct_probe *probe, const struct ct_probed *process, sqlite3 *trace)

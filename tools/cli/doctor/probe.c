@@ -123,13 +123,33 @@ static bool take_changes(struct watch *watch)
     return pid == 0;
 }
 
-/* Returns whether a process has created a segment in the session. */
+/* Returns whether the segment contains a record, or counts a lost call. */
+static bool has_record(const char *path)
+{
+    static struct ct_segment segment;
+    struct ct_lane lane;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const bool is_valid = fd >= 0 && pread(fd, &segment, sizeof(segment), 0) == (ssize_t)sizeof(segment) &&
+                          ct_segment_valid(&segment);
+    bool found = is_valid && segment.unlaned.calls > 0;
+    for (uint32_t i = 0; is_valid && !found && ct_session_file_lane(fd, &segment, i, &lane); i++)
+        found = ct_lane_state(&lane).position > 0;
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+/* Returns whether a process has recorded something in the session. */
 static bool has_joined(const struct ct_session_choice *choice)
 {
     struct ct_session_file file;
     bool found = false;
-    for (DIR *files = opendir(choice->shm_dir); ct_session_files_next(files, &file);)
-        found |= file.kind == CT_FILE_SEGMENT && strcmp(file.session, choice->session) == 0;
+    for (DIR *files = opendir(choice->shm_dir); ct_session_files_next(files, &file);) {
+        char path[CT_SHM_DIR_BYTES + CT_NAME_BYTES];
+        snprintf(path, sizeof(path), "%s/%s", choice->shm_dir, file.name);
+        found = found || (file.kind == CT_FILE_SEGMENT && strcmp(file.session, choice->session) == 0 &&
+                          has_record(path));
+    }
     return found;
 }
 

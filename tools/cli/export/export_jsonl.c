@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 struct state {
-    /* By the process's index: its number among the processes with the same PID, in the order of their first
-     * lines, so that an import numbers them in the same way. 0: no line yet. */
+    /* By the process's index: its number among the processes with the same PID. They are numbered in the
+     * order of their first lines, so that an import numbers them in the same way. 0: no line yet. */
     uint32_t *instance;
 };
 
