@@ -5,7 +5,6 @@ import fcntl
 import os
 import pathlib
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -517,17 +516,6 @@ def refused(s):
         s.run(CUDATRACE, *command, preload=False, status=2)
 
 
-def limited(s):
-    """Checks that a process that may write no files is refused, and does not receive SIGXFSZ."""
-    p = Program(s, "calls")
-    soft, hard = resource.prlimit(p.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (0, hard))
-    said = attach(s, p.pid, status=1)
-    check("may not write files as large as the library (ulimit -f)" in said, said)
-    resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (soft, hard))  # the simulated driver writes a file at the end
-    p.end(signal.SIGTERM)
-
-
 def readable(s, file):
     """Makes a copy of the file that every user may read and execute, in a folder that every user may enter."""
     s.dir.chmod(0o755)
@@ -595,7 +583,7 @@ LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, 
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
 TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing,
-                                           all_and_new, contained, refused, limited, builds, daemon_gone, detached_without_daemon, cut_short,
+                                           all_and_new, contained, refused, builds, daemon_gone, detached_without_daemon, cut_short,
                                            left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time, locked)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
           for mode, threads, rounds in LOADS}

@@ -138,7 +138,7 @@ def replaced_descriptor(s, which, delay):
 
 def no_names(s):
     """Neither attach nor detach follows a path that the process controls, such as those of its descriptors or of its root directory."""
-    harmless = re.compile(r"(task/\d+/)?(auxv|comm|maps|mem|mountinfo|stat|status|syscall)|task|task/\d+|")
+    harmless = re.compile(r"(task/\d+/)?(auxv|comm|fd|maps|mem|mountinfo|stat|status|syscall)|task|task/\d+|")
     p = Target(s)
     seen, is_called = set(), False
 

@@ -1,7 +1,8 @@
-"""Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen, or
-they fork."""
+"""Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen,
+they fork, or they may not write files."""
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -171,7 +172,18 @@ def forking(s):
     equal(child.returncode, 0, "its exit status")
 
 
-TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking)}
+def limited(s):
+    """Checks that a process that may write no files is refused, and does not receive SIGXFSZ."""
+    p = Program(s, "calls")
+    soft, hard = resource.prlimit(p.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (0, hard))
+    said = attach(s, p.pid, status=1)
+    check("may not write files as large as the library (ulimit -f)" in said, said)
+    resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (soft, hard))  # the simulated driver writes a file at the end
+    p.end(signal.SIGTERM)
+
+
+TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

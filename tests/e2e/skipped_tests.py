@@ -23,6 +23,7 @@ SKIPS = {
     "e2e/release.py": ["only a portable build makes a tarball: tools/check --full has one"],
     "faults/interrupted.py": ["steps through x86-64 instructions", "this C library has no _Fork()"],
     "kernel/kernels.py": ["only tools/check --long boots other kernels, and CUDATRACE_TIER=long"],
+    "traps/contexts.py": ["steps through x86-64 instructions"],
     "traps/old_glibc.py": ["CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one"],
     "traps/preload_order.py": ["{FILES[name]} is not installed"],
     "traps/sandboxed.py": ["the kernel has no Landlock"],

@@ -4,6 +4,7 @@
 #include "duration.h"
 #include "held_daemon.h"
 #include "number.h"
+#include "outcome.h"
 #include "printing.h"
 #include "selecting.h"
 #include "subcommand.h"

@@ -51,10 +51,6 @@ bool ct_attachment_leave(struct ct_attachment *attachment);
 /* Returns whether a visit has made the process record its calls. This command or another may end the
  * recording. */
 bool ct_attachment_records(const struct ct_attachment *attachment);
-/* Makes the daemon store the recorded calls. Returns false after reporting an error. */
-bool ct_attach_flush(const char *command, int daemon);
-/* Reports how many of the process's calls are in the trace. */
-void ct_attach_tell(const char *command, const struct ct_target *target, const char *database);
 /* Prints what was found in the process, and how long each step took. */
 void ct_attachment_say(const struct ct_attachment *attachment);
 

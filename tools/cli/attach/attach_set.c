@@ -2,6 +2,7 @@
 
 #include "gpu_recording.h"
 #include "installed.h"
+#include "outcome.h"
 #include "proc.h"
 #include "room.h"
 #include "say.h"

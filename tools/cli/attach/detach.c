@@ -2,6 +2,7 @@
 #include "attach_process.h"
 #include "client.h"
 #include "number.h"
+#include "outcome.h"
 #include "session_choice.h"
 #include "session_files.h"
 #include "subcommand.h"
