@@ -84,6 +84,8 @@ def held(s, *arguments, before=(), hook=True, **options):
         program.stdout.close()
 
 
+found = {path for path in os.listdir("/dev/shm") if ".doctor-" in path}
+
 with Session() as s:  # checks of the machine, without a daemon
     before = set(os.listdir("/dev/shm"))
     lines = doctor(s, "--db", s.db, status=0)
@@ -269,7 +271,8 @@ with Session() as s:
         equal(asked.wait(), -signal.SIGINT, "doctor's status")
         check(not os.path.exists(f"/proc/{pid}"), "the command runs on")
         equal(list(s.dir.glob("cudatrace-doctor-*")), [], "folders that are left")
-    equal([path for path in os.listdir("/dev/shm") if ".doctor-" in path], [], "what it leaves in shared memory")
+    # Another doctor on the machine may have files of its own.
+    equal({path for path in os.listdir("/dev/shm") if ".doctor-" in path} - found, set(), "what it leaves in shared memory")
 
 with Session() as s, Session() as second:  # processes
     second.name += "-second"
