@@ -2,9 +2,10 @@
  * In checksum mode, the driver must see every argument, and detect a misaligned stack. A call that the real
  * driver forbids during a stream capture must invalidate that capture.
  *
- *     simcuda-selftest verify | capture */
+ *     simcuda-selftest verify | capture | observe */
 #include "../ensure.h"
 #include "cuda_min.h"
+#include "simcuda_observe.h"
 #include "simcuda_verify.h"
 
 #include <dlfcn.h>
@@ -268,6 +269,37 @@ static void captures_reach_other_threads_by_their_mode(void)
     OK(end());
 }
 
+static int observed_calls[2]; /* the numbers of calls that began and that ended */
+
+static uint64_t observe_begin(const char *name)
+{
+    ENSURE(name);
+    return (uint64_t)++observed_calls[0];
+}
+
+static void observe_end(const char *name, uint64_t correlation)
+{
+    ENSURE(name && correlation != 0);
+    observed_calls[1]++;
+}
+
+/* Calls the driver in the middle of the call that does the work, as a signal handler could. */
+static void call_within(const struct sim_work *work)
+{
+    int version;
+    ENSURE(work->correlation == 1);
+    OK(cuDriverGetVersion(&version));
+}
+
+static void an_interrupted_call_is_observed_to_its_end(void)
+{
+    static const struct sim_observer observer = { observe_begin, observe_end, call_within };
+    simcuda_observe(&observer);
+    OK(cuMemsetD8Async(memory, 0, 4, stream));
+    simcuda_observe(NULL);
+    ENSURE(observed_calls[0] == 2 && observed_calls[1] == 2);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "verify")) {
@@ -276,6 +308,9 @@ int main(int argc, char **argv)
         structs_by_value_arrive();
         floats_arrive();
         a_misaligned_stack_is_noticed();
+    } else if (argc == 2 && !strcmp(argv[1], "observe")) {
+        prepare();
+        an_interrupted_call_is_observed_to_its_end();
     } else {
         prepare();
         what_spoils_a_capture_on_the_real_driver_does_here();

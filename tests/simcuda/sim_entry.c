@@ -198,8 +198,9 @@ enum entry_path entry_begin(struct entry *entry)
         entry->entered_ns = clock_now_ns();
     if (watch & WATCH_BLOCK && entry->row == blocked_row && !blocks_at_return)
         block();
-    if (watch & WATCH_OBSERVED)
-        observe_enter(entry->row);
+    entry->is_observed = watch & WATCH_OBSERVED;
+    if (entry->is_observed)
+        entry->interrupted = observe_enter(entry->row);
     if (watch & WATCH_VERIFY)
         return ENTRY_VERIFY;
     if (watch & (WATCH_UNINITIALISED | WATCH_FORKED) && !needs_no_init(entry->row)) {
@@ -225,8 +226,8 @@ int32_t entry_end(struct entry *entry)
         block();
     if (watch & WATCH_LATENCY)
         wait_until(entry->entered_ns + latency_ns[entry->row]);
-    if (watch & WATCH_OBSERVED)
-        observe_leave(entry->row);
+    if (entry->is_observed)
+        observe_leave(entry->row, entry->interrupted);
     if (watch & WATCH_COUNTS)
         counts_returned(entry->row);
     return entry->status;

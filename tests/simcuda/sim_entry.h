@@ -43,6 +43,8 @@ struct entry {
     uint32_t row;
     int32_t status;
     int64_t entered_ns; /* set under WATCH_LATENCY */
+    bool is_observed;
+    uint64_t interrupted; /* set if the call is observed: what observe_enter() returned */
 };
 
 enum entry_path {

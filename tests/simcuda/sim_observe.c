@@ -17,18 +17,20 @@ EXPORTED void simcuda_observe(const struct sim_observer *observer)
         atomic_fetch_and(&sim_watch, ~(unsigned)WATCH_OBSERVED);
 }
 
-void observe_enter(uint32_t row)
+uint64_t observe_enter(uint32_t row)
 {
     const struct sim_observer *observer = atomic_load(&current);
+    const uint64_t interrupted = own_correlation;
     own_correlation = observer ? observer->enter(sim_functions[row].name) : 0;
+    return interrupted;
 }
 
-void observe_leave(uint32_t row)
+void observe_leave(uint32_t row, uint64_t interrupted)
 {
     const struct sim_observer *observer = atomic_load(&current);
     if (observer && own_correlation)
         observer->leave(sim_functions[row].name, own_correlation);
-    own_correlation = 0;
+    own_correlation = interrupted;
 }
 
 bool observe_is_on(void)

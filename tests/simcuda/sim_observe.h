@@ -5,9 +5,11 @@
 #include "sim_op.h"
 #include "simcuda_observe.h"
 
-/* If WATCH_OBSERVED is set, the gate calls these functions before and after the model of a call. */
-void observe_enter(uint32_t row);
-void observe_leave(uint32_t row);
+/* If WATCH_OBSERVED is set when a call begins, the gate calls these functions before and after the call's
+ * model. observe_enter() returns the correlation of the call that a signal handler's call interrupts, or 0,
+ * for observe_leave(). */
+uint64_t observe_enter(uint32_t row);
+void observe_leave(uint32_t row, uint64_t interrupted);
 
 bool observe_is_on(void);
 /* Returns the correlation of the calling thread's open call, or 0 if there is none. */
