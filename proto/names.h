@@ -45,6 +45,13 @@ enum ct_loss_cause {
     CT_LANE_LOSS_COUNT = CT_LOSS_PROBE /* lanes count only the causes before CT_LOSS_PROBE */
 };
 
+/* Why a thread without a lane loses calls. */
+enum ct_unlaned {
+    CT_UNLANED_MEMORY, /* there was no room for a lane; in a probe's segment, see CT_LOSS_PROBE */
+    CT_UNLANED_CLOCK,  /* hook: the thread may not read a clock */
+    CT_UNLANED_COUNT
+};
+
 enum ct_layer {
 #define LAYER(constant, name) CT_LAYER_##constant,
 #include "layer.def"

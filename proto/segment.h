@@ -26,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 15, /* incremented with every change to the layouts in this folder */
+    CT_PROTO_VERSION = 16, /* incremented with every change to the layouts in this folder */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -128,9 +128,7 @@ struct ct_segment {
     _Atomic uint32_t selections; /* hook: the value of ct_control.selections for the selection in effect; 0 if
                                   * it is from the environment */
     uint32_t maker;              /* enum ct_maker: constant */
-    /* Lost calls of threads that could not take a lane for lack of memory. In a probe's segment, calls lost
-     * with cause CT_LOSS_PROBE. */
-    struct ct_loss unlaned;
+    struct ct_loss unlaned[CT_UNLANED_COUNT]; /* lost calls of threads without a lane, by enum ct_unlaned */
     /* The hook sets this field to 1 after it has changed functions' counters. The collector resets it to 0
      * before it reads the counters. */
     _Atomic uint32_t has_drops;
@@ -162,7 +160,7 @@ struct ct_segment {
     /* Hook: the last request that the hook has followed. `gpu` contains the result. */
     _Atomic uint64_t gpu_followed_ns;
 };
-static_assert(sizeof(struct ct_segment) == 1568, "ct_segment");
+static_assert(sizeof(struct ct_segment) == 1592, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
 /* Notes that a function's counter has changed, since the collector would otherwise not read the directory.

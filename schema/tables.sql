@@ -416,7 +416,7 @@ CREATE TABLE loss (
     lane       INTEGER NOT NULL,
     tenancy    INTEGER NOT NULL,           -- counts the lane's owners
     tid        INTEGER NOT NULL,
-    cause      TEXT NOT NULL,              -- full, signal, memory, pressure, cgroup, probe, cupti, code
+    cause      TEXT NOT NULL,              -- full, signal, memory, pressure, cgroup, probe, cupti, code, clock
     calls      INTEGER NOT NULL,
     first_ns   INTEGER NOT NULL,
     last_ns    INTEGER NOT NULL,

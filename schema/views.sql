@@ -542,6 +542,7 @@ CREATE VIEW losses AS
 --     work CUPTI had not returned when the process ended (`gpu_pending`); the thread is 0),
 --   code (calls of a probed process whose driver has code in other memory than its file, from first_ns on; the thread
 --     is 0),
+--   clock (the thread may not read a clock, after PR_SET_TSC or in seccomp's strict mode; the thread is 0),
 --   absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from it).
 -- Calls with cause pressure count as skipped in `totals`, and all other calls count as lost. With cause cupti, the
 -- column `calls` contains the number of dropped records, or of calls whose work was not returned. The row for such

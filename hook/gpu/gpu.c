@@ -365,7 +365,8 @@ static void follow(struct ct_segment *segment, bool must_wait)
 void ct_gpu_first_call(void)
 {
     struct ct_segment *segment = ct_process_current();
-    if (!segment || !atomic_exchange(&ct_gpu_is_awaiting, false))
+    /* The recording's thread would inherit the prohibition. */
+    if (!segment || ct_counter_is_denied() || !atomic_exchange(&ct_gpu_is_awaiting, false))
         return;
     const bool is_first = !atomic_exchange(&has_called, true);
     if (!is_followed(segment))

@@ -31,14 +31,16 @@ static void lose_by_cause_shared(struct ct_loss *loss, uint64_t calls, uint64_t 
 
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end)
 {
-    ct_record_lose_many(segment, function, 1, end - start, end);
+    const enum ct_unlaned why = ct_counter_is_denied() ? CT_UNLANED_CLOCK : CT_UNLANED_MEMORY;
+    lose_shared(segment, function, 1, end - start);
+    lose_by_cause_shared(&segment->unlaned[why], 1, end);
 }
 
 void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
                          uint64_t end)
 {
     lose_shared(segment, function, calls, ticks);
-    lose_by_cause_shared(&segment->unlaned, calls, end);
+    lose_by_cause_shared(&segment->unlaned[CT_UNLANED_MEMORY], calls, end);
 }
 
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,

@@ -11,11 +11,11 @@
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
-/* Counts a lost call that was made by a thread without a lane. */
+/* Counts a lost call that was made by the calling thread, which has no lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
-/* Counts several lost calls. `ticks` is the sum of the calls' durations. `end` is approximately when the last
- * call returned. */
+/* Counts several lost calls for which there was no lane. `ticks` is the sum of the calls' durations. `end` is
+ * approximately when the last call returned. */
 void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
                          uint64_t end);
 

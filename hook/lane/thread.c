@@ -2,6 +2,7 @@
 
 #include "current.h"
 #include "lock.h"
+#include "loss.h"
 #include "producer_pool.h"
 #include "ring.h"
 #include "stack.h"
@@ -35,6 +36,24 @@ static void run_end(enum ct_thread_end which)
         end();
 }
 
+static void give_back_lane(struct ct_producer *self)
+{
+    CT_TEST_POINT("thread.leaving");
+    self->depth = 0;
+    self->limit = 0;
+    if (self->epoch != ct_process_epoch()) {
+        ct_producer_set_owner(self, CT_PRODUCER_SPARE);
+        return;
+    }
+    /* Asynchronous cancellation may have occurred before or after a record was published. */
+    self->position = ct_record_published(self);
+    ct_lane_publish(self->lane, self->position);
+    ct_lane_leave(self->lane, 0);
+    CT_TEST_POINT("thread.emptied");
+    ct_producer_give_back(self);
+    CT_TEST_POINT("thread.given_back");
+}
+
 /* Runs at thread exit. If the destructors of other keys make calls later, the thread takes another lane, and
  * this destructor runs again. */
 static void give_back(void *unused)
@@ -50,22 +69,8 @@ static void give_back(void *unused)
         next = left->next_left;
         ct_producer_set_owner(left, CT_PRODUCER_SPARE);
     }
-    if (!self->lane)
-        return;
-    CT_TEST_POINT("thread.leaving");
-    self->depth = 0;
-    self->limit = 0;
-    if (self->epoch != ct_process_epoch()) {
-        ct_producer_set_owner(self, CT_PRODUCER_SPARE);
-        return;
-    }
-    /* Asynchronous cancellation may have occurred before or after a record was published. */
-    self->position = ct_record_published(self);
-    ct_lane_publish(self->lane, self->position);
-    ct_lane_leave(self->lane, 0);
-    CT_TEST_POINT("thread.emptied");
-    ct_producer_give_back(self);
-    CT_TEST_POINT("thread.given_back");
+    if (self->lane)
+        give_back_lane(self);
 }
 
 static void create_exit_key(void)
@@ -141,6 +146,33 @@ void ct_thread_let_go(void)
     self->next_left = left;
     left = self;
     ct_producer_set_owner(self, CT_PRODUCER_LEFT);
+}
+
+/* Counts the thread's open calls as lost, since their ends will not be recorded. Ranges have no frame, and
+ * are counted when they end. */
+static void lose_open_calls(struct ct_producer *self)
+{
+    struct ct_open_call calls[CT_OPEN_MAX];
+    const uint32_t depth = self->depth < CT_OPEN_MAX ? self->depth : CT_OPEN_MAX;
+    ct_lane_open(self->lane, depth, calls);
+    ct_lane_leave(self->lane, 0);
+    for (uint32_t i = 0; i < depth; i++) {
+        if (calls[i].start && (intptr_t)self->frames[i] > 0)
+            ct_record_lose_unlaned(self->segment, (uint16_t)calls[i].function, calls[i].start, ct_now());
+    }
+}
+
+void ct_thread_withdraw(uintptr_t frame)
+{
+    struct ct_producer *self = ct_self;
+    if (!self->lane || ct_producer_is_stale(self))
+        return;
+    const bool is_whole = self->idle && ct_depth_around(self, frame) == 0;
+    leave();
+    if (is_whole)
+        give_back_lane(self);
+    else if (self->idle && self->epoch == ct_process_epoch())
+        lose_open_calls(self);
 }
 
 /* Marks this thread's dropped producers as spare if a call at `frame` proves that the calls open in them have

@@ -36,6 +36,10 @@ void ct_thread_watch_again(void);
 /* Drops the calling thread's lane without giving it back. Used if the process lock is not available, and in
  * the child of a fork, whose parent owns the lane. */
 void ct_thread_forget(void);
+/* Gives the calling thread's lane back while the thread lives. `frame` is an address in the caller's stack
+ * frame. If a call or a range is open there, the lane stays in use until the process ends, and the open calls
+ * are counted as lost. */
+void ct_thread_withdraw(uintptr_t frame);
 /* Drops the calling thread's lane in an abandoned segment. Requires the process lock. */
 void ct_thread_let_go(void);
 /* Called in the child of a fork, in which the kernel has wiped the producers. Maps private memory over the

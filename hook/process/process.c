@@ -2,6 +2,7 @@
 
 #include "attach.h"
 #include "current.h"
+#include "denied_counter.h"
 #include "descriptor.h"
 #include "driver_functions.h"
 #include "find_daemon.h"
@@ -20,6 +21,7 @@
 #include "unrecorded.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -160,7 +162,8 @@ static struct ct_segment *look(void)
 {
     /* Before the C library is ready, the environment is unknown. The search would then find the default
      * session, which may be the wrong one. */
-    if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || !ct_system_begin())
+    if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || ct_counter_is_denied() ||
+        !ct_system_begin())
         return NULL;
     struct ct_segment *segment = NULL;
     begin();
@@ -187,6 +190,22 @@ struct ct_segment *ct_process_segment(void)
     return look();
 }
 
+/* Returns whether the calling thread may not read the counter. If the kernel cannot be asked whether the
+ * thread has inherited this, assumes so. */
+static bool has_lost_counter(void)
+{
+    if (ct_counter_access == CT_COUNTER_UNKNOWN) {
+        int mode = PR_TSC_SIGSEGV;
+        if (ct_system_begin()) {
+            if (prctl(PR_GET_TSC, (uint64_t)(uintptr_t)&mode, 0, 0, 0) != 0)
+                mode = PR_TSC_ENABLE;
+            ct_system_end();
+        }
+        ct_counter_access = mode == PR_TSC_SIGSEGV ? CT_COUNTER_DENIED : CT_COUNTER_ALLOWED;
+    }
+    return ct_counter_is_denied();
+}
+
 enum ct_attached ct_process_attach(uintptr_t frame)
 {
     if (ct_self == &ct_untraced)
@@ -195,6 +214,8 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         ct_detach();
     if (ct_self->lane)
         return CT_ATTACHED;
+    if (CT_UNLIKELY(atomic_load_explicit(&ct_counter_was_denied, memory_order_relaxed)) && has_lost_counter())
+        return ct_process_segment() ? CT_ATTACHED_NOWHERE : CT_ATTACHED_NOT;
     /* If another thread has just abandoned the segment, try again with the next one. */
     for (uint32_t epoch = ct_process_epoch();; epoch = ct_process_epoch()) {
         const bool was_there = ct_process_current() != NULL;

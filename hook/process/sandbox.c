@@ -1,9 +1,10 @@
 /* Interposes the C library's prctl() and syscall(), which programs use to install system call filters. Before
  * a filter is installed, prepares the hook to work without system calls (system.h). Afterwards, checks
- * whether the filter forbids the hook's system calls. Filters installed with inline assembly are not
- * noticed. */
+ * whether the filter forbids the hook's system calls. Also stops recording a thread that forbids itself to
+ * read the processor's counter (denied_counter.h). Neither is noticed if it is done with inline assembly. */
 #include "bound.h"
 #include "current.h"
+#include "denied_counter.h"
 #include "error_guard.h"
 #include "filter.h"
 #include "fork.h"
@@ -11,6 +12,7 @@
 #include "rows.h"
 #include "symbol.h"
 #include "system.h"
+#include "thread.h"
 
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -110,36 +112,82 @@ __attribute__((constructor)) static void find_next(void)
     find_prctl();
 }
 
-/* Allows the hook's system calls again if the call failed, or if the filter allows them. `listens` is true if
- * a successful call returns a descriptor. */
-static void filtered(bool hushed, long result, bool listens, const void *program)
+/* What a system call is about to do, and what the hook did before it. */
+struct restriction {
+    enum { RESTRICT_NOTHING, RESTRICT_CALLS, RESTRICT_STRICTLY, RESTRICT_COUNTER, RESTORE_COUNTER } kind;
+    const void *filter; /* if CALLS */
+    bool listens;       /* a successful call returns a descriptor */
+    bool hushed, denied;
+};
+
+static struct restriction by_prctl(int option, uint64_t a, uint64_t b)
 {
-    const bool on = result == 0 || (listens && result > 0);
-    if (hushed && (!on || (program && ct_filter_passes(program))))
-        atomic_fetch_sub(&ct_system_silenced, 1);
+    struct restriction found = { RESTRICT_NOTHING };
+    if (option == PR_SET_TSC)
+        found.kind = a == PR_TSC_SIGSEGV ? RESTRICT_COUNTER : RESTORE_COUNTER;
+    else if (option == PR_SET_SECCOMP)
+        found.kind = a == SECCOMP_MODE_STRICT ? RESTRICT_STRICTLY : RESTRICT_CALLS;
+    if (found.kind == RESTRICT_CALLS)
+        found.filter = (const void *)(uintptr_t)b;
+    return found;
 }
 
-static bool puts_filter_on(long number, uint64_t a)
+static struct restriction by_seccomp(uint64_t operation, uint64_t flags, uint64_t argument)
 {
-    if (number == SYS_prctl)
-        return a == PR_SET_SECCOMP;
-    return number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER);
+    struct restriction found = { RESTRICT_NOTHING };
+    if (operation == SECCOMP_SET_MODE_STRICT)
+        found.kind = RESTRICT_STRICTLY;
+    if (operation == SECCOMP_SET_MODE_FILTER)
+        found = (struct restriction){ .kind = RESTRICT_CALLS,
+                                      .filter = (const void *)(uintptr_t)argument,
+                                      .listens = flags & SECCOMP_FILTER_FLAG_NEW_LISTENER };
+    return found;
+}
+
+/* The lane is given back first. The calls that a signal handler makes afterwards find no lane, and find the
+ * counter denied. The child of vfork() has its parent's lane. */
+static bool deny_counter(void)
+{
+    CT_ERROR_GUARD;
+    if (ct_fork_memory() != CT_MEMORY_OWN)
+        return false;
+    ct_counter_deny(ct_now());
+    ct_thread_withdraw((uintptr_t)__builtin_frame_address(0));
+    return true;
+}
+
+static void before(struct restriction *restriction)
+{
+    if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_COUNTER)
+        restriction->denied = deny_counter();
+    if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_CALLS)
+        restriction->hushed = hush();
+}
+
+/* Allows the hook's system calls again if the call failed, or if the filter allows them. */
+static void after(const struct restriction *restriction, long result)
+{
+    const bool on = result == 0 || (restriction->listens && result > 0);
+    if (restriction->hushed && (!on || (restriction->filter && ct_filter_passes(restriction->filter))))
+        atomic_fetch_sub(&ct_system_silenced, 1);
+    if (on ? restriction->kind == RESTORE_COUNTER : restriction->denied)
+        ct_counter_access = CT_COUNTER_ALLOWED;
 }
 
 /* Replaces syscall(). None of the three system calls handled here takes more than five arguments. */
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
     syscall_function *next = ct_next_syscall ? ct_next_syscall : ct_find_syscall();
+    struct restriction restriction = { RESTRICT_NOTHING };
     if (number == SYS_landlock_restrict_self)
         ct_system_confined();
-    if (!puts_filter_on(number, a))
-        return next(number, a, b, c, d, e);
-    const bool hushed = hush();
+    else if (number == SYS_prctl)
+        restriction = by_prctl((int)a, b, c);
+    else if (number == SYS_seccomp)
+        restriction = by_seccomp(a, b, c);
+    before(&restriction);
     const long result = next(number, a, b, c, d, e);
-    const bool by_prctl = number == SYS_prctl;
-    const bool strict = by_prctl ? b == SECCOMP_MODE_STRICT : a == SECCOMP_SET_MODE_STRICT;
-    filtered(hushed, result, !by_prctl && b & SECCOMP_FILTER_FLAG_NEW_LISTENER,
-             strict ? NULL : (const void *)(uintptr_t)c);
+    after(&restriction, result);
     return result;
 }
 
@@ -149,11 +197,10 @@ static __attribute__((noinline)) int put_on(int option, uint64_t a, uint64_t b, 
     prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
     if (!next)
         next = find_prctl();
-    if (option != PR_SET_SECCOMP)
-        return next(option, a, b, c, d);
-    const bool hushed = hush();
+    struct restriction restriction = by_prctl(option, a, b);
+    before(&restriction);
     const int result = next(option, a, b, c, d);
-    filtered(hushed, result, false, a == SECCOMP_MODE_STRICT ? NULL : (const void *)(uintptr_t)b);
+    after(&restriction, result);
     return result;
 }
 
@@ -161,7 +208,7 @@ __attribute__((visibility("default"))) int ct_prctl_entry(int option, uint64_t a
                                                           uint64_t d)
 {
     prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
-    if (CT_UNLIKELY(option == PR_SET_SECCOMP || !next))
+    if (CT_UNLIKELY(option == PR_SET_SECCOMP || option == PR_SET_TSC || !next))
         return put_on(option, a, b, c, d);
     return next(option, a, b, c, d);
 }

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "compiler.h"
+#include "denied_counter.h"
 #include "segment.h"
 
 #include <stdbool.h>
@@ -42,6 +43,8 @@ uint64_t ct_now_ns(void);
 
 static inline uint64_t ct_now(void)
 {
+    if (ct_counter_is_denied() && ct_clock_is_counter)
+        return atomic_load_explicit(&ct_counter_last, memory_order_relaxed);
     return ct_clock_is_counter ? ct_counter_read() : ct_now_ns();
 }
 

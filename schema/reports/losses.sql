@@ -7,8 +7,8 @@
 -- functions with --calls, give the probe more processor time, or use the hook). cupti: CUPTI dropped records of GPU
 -- work, because its buffers were full, or had not returned work when the process ended; see pending (the sums do not
 -- include these). absent: the process had no daemon (until last_s, if another daemon took over). code: a probed
--- process whose driver has code in other memory than its file, where the kernel sets no probes (use attach or run). With
--- absent and code, the number of calls is unknown.
+-- process whose driver has code in other memory than its file, where the kernel sets no probes (use attach or run).
+-- clock: the thread may not read a clock (PR_SET_TSC, or seccomp's strict mode). With absent and code, the number of calls is unknown.
 SELECT pid,
        tid,
        cause,

@@ -87,9 +87,9 @@ static bool lose(const uint64_t numbers[NUMBERS_MAX], char *rest)
     atomic_store(&function->lost_ticks, numbers[1]);
     atomic_store(&function->lost_calls, numbers[0]);
     ct_segment_note_drop(segment);
-    atomic_store(&segment->unlaned.first, numbers[2]);
-    atomic_store(&segment->unlaned.last, numbers[2]);
-    atomic_store(&segment->unlaned.calls, numbers[0]);
+    atomic_store(&segment->unlaned[CT_UNLANED_MEMORY].first, numbers[2]);
+    atomic_store(&segment->unlaned[CT_UNLANED_MEMORY].last, numbers[2]);
+    atomic_store(&segment->unlaned[CT_UNLANED_MEMORY].calls, numbers[0]);
     return true;
 }
 

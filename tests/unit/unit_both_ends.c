@@ -123,7 +123,7 @@ static void collect(struct ct_collection *collection, struct ct_report *report, 
 
 static uint64_t calls_lost(const struct ct_segment *segment)
 {
-    uint64_t lost = atomic_load(&segment->unlaned.calls);
+    uint64_t lost = atomic_load(&segment->unlaned[CT_UNLANED_MEMORY].calls);
     const uint32_t lanes = atomic_load(&segment->lanes);
     for (uint32_t i = 0; i < lanes; i++) {
         const struct ct_lane *lane =

@@ -235,14 +235,21 @@ int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
     return 0;
 }
 
-/* Saves the losses of threads without a lane under lane UINT32_MAX and thread 0. */
-static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger)
+static uint32_t cause_of(const struct ct_shm_process *process, enum ct_unlaned why)
 {
-    struct ct_loss *loss = &process->shared->unlaned;
+    if (why == CT_UNLANED_CLOCK)
+        return CT_LOSS_CLOCK;
+    return ct_shm_is_probed(process) ? CT_LOSS_PROBE : CT_LOSS_MEMORY;
+}
+
+/* Saves the losses of threads without a lane under lane UINT32_MAX and thread 0. */
+static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger, enum ct_unlaned why)
+{
+    struct ct_loss *loss = &process->shared->unlaned[why];
     const uint64_t calls = atomic_load_explicit(&loss->calls, memory_order_acquire);
-    if (calls == process->unlaned_saved)
+    if (calls == process->unlaned_saved[why])
         return 0;
-    if (calls < process->unlaned_saved || calls > CT_UNSENT_CALLS_MAX) {
+    if (calls < process->unlaned_saved[why] || calls > CT_UNSENT_CALLS_MAX) {
         process->broken = "its number of lost calls has decreased, or is impossibly high";
         return 0;
     }
@@ -250,14 +257,14 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
     const struct ct_loss_facts facts = {
         .segment_id = process->account.segment_id,
         .lane = UINT32_MAX,
-        .cause = ct_shm_is_probed(process) ? CT_LOSS_PROBE : CT_LOSS_MEMORY,
+        .cause = cause_of(process, why),
         .calls = calls,
         .first_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
         .last_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
     };
     if (ct_ledger_save(ledger, &(struct ct_fact){ CT_FACT_LOSS, .loss = facts }) != 0)
         return -1;
-    process->unlaned_saved = calls;
+    process->unlaned_saved[why] = calls;
     return 0;
 }
 
@@ -408,8 +415,11 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
         const uint32_t fill = ct_lane_source_fill(process->lanes[i]);
         batch->report->fill = fill > batch->report->fill ? fill : batch->report->fill;
     }
-    if (save_unlaned(process, ledger) != 0 || save_copied(process, batch) != 0 ||
-        save_gpu_recording(process, ledger) != 0)
+    for (uint32_t why = 0; why < CT_UNLANED_COUNT; why++) {
+        if (save_unlaned(process, ledger, why) != 0)
+            return -1;
+    }
+    if (save_copied(process, batch) != 0 || save_gpu_recording(process, ledger) != 0)
         return -1;
     const bool has_open =
         !ct_shm_is_companion(process); /* otherwise, the hook's segment has the open calls */
@@ -441,7 +451,7 @@ void ct_shm_revert(struct ct_shm_process *process)
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_revert(process->lanes[i]);
     process->open_saved = false;
-    process->unlaned_saved = 0;
+    memset(process->unlaned_saved, 0, sizeof(process->unlaned_saved));
     process->copied_saved = false;
     process->gpu_saved = 0;
 }

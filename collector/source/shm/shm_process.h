@@ -62,6 +62,8 @@ struct ct_shm_process {
     uint32_t scan_at;
     uint32_t merged; /* number of functions that are counted as one, because the share is used up */
 
+    uint64_t unlaned_saved[CT_UNLANED_COUNT]; /* saved calls of segment->unlaned */
+
     struct ct_lane_source **lanes;
     uint32_t lane_count;
     size_t lane_room;
@@ -71,7 +73,6 @@ struct ct_shm_process {
     uint64_t synced_ns;        /* shm->silent_ns in the last batch; newer lanes have only later calls */
     bool open_saved;           /* the database has exactly the open calls of `open_signature` */
     uint64_t open_signature;   /* also 0 if there are no open calls */
-    uint64_t unlaned_saved;    /* saved calls of segment->unlaned */
     bool copied_saved;         /* CT_SEGMENT_COPIED has been saved */
     uint32_t gpu_saved;        /* segment->gpu of the saved result; 0: none was saved */
     uint64_t complete_read_ns; /* the time in a probe's segment->complete, read before the lanes */

@@ -121,7 +121,8 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
         add_drops(&lane, sums);
     }
     sums->lost_by[segment->maker == CT_MAKER_PROBE ? CT_LOSS_PROBE : CT_LOSS_MEMORY] +=
-        segment->unlaned.calls;
+        segment->unlaned[CT_UNLANED_MEMORY].calls;
+    sums->lost_by[CT_LOSS_CLOCK] += segment->unlaned[CT_UNLANED_CLOCK].calls;
 }
 
 /* Returns the most frequent cause of lost calls. Calls dropped under pressure do not count, because they are

@@ -131,7 +131,9 @@ static bool has_record(const char *path)
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     const bool is_valid = fd >= 0 && pread(fd, &segment, sizeof(segment), 0) == (ssize_t)sizeof(segment) &&
                           ct_segment_valid(&segment);
-    bool found = is_valid && segment.unlaned.calls > 0;
+    bool found = false;
+    for (int i = 0; is_valid && i < CT_UNLANED_COUNT; i++)
+        found = found || segment.unlaned[i].calls > 0;
     for (uint32_t i = 0; is_valid && !found && ct_session_file_lane(fd, &segment, i, &lane); i++)
         found = ct_lane_state(&lane).position > 0;
     if (fd >= 0)
