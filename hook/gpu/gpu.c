@@ -4,20 +4,26 @@
 #include "current.h"
 #include "error_guard.h"
 #include "find_daemon.h"
+#include "fork.h"
 #include "futex.h"
 #include "gpu_device.h"
 #include "gpu_gate.h"
 #include "gpu_lane.h"
 #include "gpu_library.h"
 #include "loader.h"
+#include "program.h"
 #include "setting.h"
 #include "stack.h"
 #include "symbol.h"
 #include "system.h"
+#include "thread.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define GPU_PATIENCE_NS UINT64_C(2000000000)
 
@@ -116,6 +122,14 @@ static bool follow_at_once(struct ct_segment *segment)
 
 /* ---- the recording's thread ---- */
 
+static _Atomic int32_t thread_id; /* of the recording's thread */
+
+/* Returns whether all threads of the program have exited. */
+static bool is_last_thread(void)
+{
+    return ct_program_threads(ct_fork_pid()) == 1;
+}
+
 static bool is_abandoned(void)
 {
     return epoch != ct_process_epoch() ||
@@ -152,6 +166,8 @@ static uint64_t left_ns(void)
 static enum ct_gpu_order host_wait(uint32_t ms)
 {
     const uint64_t most_ns = (uint64_t)ms * 1000000, own_ns = is_abandoned() ? 0 : left_ns();
+    if (is_last_thread()) /* the last of the program's threads had made no call */
+        atomic_store(&order, ORDER_EXIT);
     ct_futex_wait(&order, ORDER_NONE, own_ns < most_ns ? own_ns : most_ns);
     uint32_t wake = ORDER_WAKE;
     atomic_compare_exchange_strong(&order, &wake, ORDER_NONE);
@@ -285,6 +301,7 @@ static void *run(void *unused)
 {
     (void)unused;
     ct_self = &ct_untraced;
+    atomic_store(&thread_id, (int32_t)syscall(SYS_gettid));
     prctl(PR_SET_NAME, "cudatrace-gpu", 0, 0, 0);
     do {
         record();
@@ -294,6 +311,11 @@ static void *run(void *unused)
         }
         set_phase(PHASE_IDLE);
     } while (must_begin_again());
+    if (is_last_thread()) { /* the C library runs the exit handlers, which are the program's, in this thread
+                             */
+        ct_self = &ct_dormant;
+        ct_system_mask_signals(0);
+    }
     return NULL;
 }
 
@@ -330,12 +352,30 @@ void ct_gpu_await_driver(void)
     atomic_store_explicit(&ct_gpu_is_awaiting, true, memory_order_relaxed);
 }
 
+/* Ends the recording's thread if the calling thread is the program's last one, which would otherwise not end
+ * the process. The C library counts a thread until shortly before the kernel does. */
+static void end_with_last_thread(void)
+{
+    const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
+    if ((now != PHASE_STARTING && now != PHASE_ON) || !ct_system_begin())
+        return;
+    CT_ERROR_GUARD;
+    if (ct_program_threads(ct_fork_pid()) == 2) {
+        const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
+        ct_gpu_end();
+        while (syscall(SYS_tgkill, ct_fork_pid(), atomic_load(&thread_id), 0) == 0 && ct_now_ns() < until_ns)
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
+    }
+    ct_system_end();
+}
+
 /* Begins a recording unless there is one. */
 static void begin(struct ct_segment *segment)
 {
     uint32_t idle = PHASE_IDLE;
     if (!atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING))
         return;
+    ct_thread_watch_end(CT_THREAD_GPU, end_with_last_thread);
     const int error = create_thread();
     if (error) {
         const uint64_t request_ns = atomic_load_explicit(&segment->gpu_until_ns, memory_order_relaxed);
@@ -352,6 +392,10 @@ static void follow(struct ct_segment *segment, bool must_wait)
     CT_ERROR_GUARD;
     if (follow_at_once(segment) || !ct_stack_is_plain() || !ct_system_begin())
         return;
+    if (ct_fork_is_borrower()) { /* a thread that the child of vfork() creates ends with the child */
+        ct_system_end();
+        return;
+    }
     if (must_wait)
         atomic_store(&is_held, true);
     begin(segment);

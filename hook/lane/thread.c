@@ -71,6 +71,7 @@ static void give_back(void *unused)
     }
     if (self->lane)
         give_back_lane(self);
+    run_end(CT_THREAD_GPU);
 }
 
 static void create_exit_key(void)

@@ -25,8 +25,8 @@ struct ct_producer *ct_thread_take_for(struct ct_segment *segment, const struct 
 void ct_thread_give_back_for(struct ct_producer *producer);
 
 /* Functions called when a thread exits: NAME while the thread still has its lane, RANGES after it has dropped
- * the lane. */
-enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_ENDS };
+ * the lane, and GPU after it has given the lane back. */
+enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_GPU, CT_THREAD_ENDS };
 /* Makes the calling thread call `end` when it exits, whether or not it has a lane. Each value of `which` must
  * always be used with the same function. */
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void));

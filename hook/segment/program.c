@@ -45,18 +45,43 @@ static struct folder folder_of(int32_t pid, bool is_own)
     return folder;
 }
 
-/* Reads field 22 of a stat file, counting from the last ')', since a program's name may contain spaces. Uses
- * the first thread's file, which contains the start time of the process, because qemu emulates
+struct stat_file {
+    char text[1024];
+};
+
+/* Reads the first thread's file, which contains the start time of the process, because qemu emulates
  * /proc/self/stat with a different start time. */
+static void read_stat(struct stat_file *stat, const char *process, int32_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%s/task/%d/stat", process, pid);
+    read_proc(path, stat->text, sizeof(stat->text));
+}
+
+/* Returns field `number`, 3 or more, with the space before it, or "". Counts from the last ')', since a
+ * program's name may contain spaces. */
+static const char *stat_field(const struct stat_file *stat, int number)
+{
+    const char *field = strrchr(stat->text, ')');
+    for (int i = 2; field && i < number; i++)
+        field = strchr(field + 1, ' ');
+    return field ? field : "";
+}
+
 static uint64_t start_ticks(const char *process, int32_t pid)
 {
-    char path[64], stat[1024];
-    snprintf(path, sizeof(path), "/proc/%s/task/%d/stat", process, pid);
-    read_proc(path, stat, sizeof(stat));
-    char *field = strrchr(stat, ')');
-    for (int i = 0; field && i < 20; i++)
-        field = strchr(field + 1, ' ');
-    return field ? strtoull(field, NULL, 10) : 0;
+    struct stat_file stat;
+    read_stat(&stat, process, pid);
+    return strtoull(stat_field(&stat, 22), NULL, 10);
+}
+
+uint32_t ct_program_threads(int32_t pid)
+{
+    struct stat_file stat;
+    read_stat(&stat, folder_of(pid, true).name, pid);
+    const uint32_t count = (uint32_t)strtoul(stat_field(&stat, 20), NULL, 10);
+    const bool has_first = strncmp(stat_field(&stat, 3), " Z", 2) != 0;
+    return count > 0 && !has_first ? count - 1 : count;
 }
 
 static uint64_t clock_ns(clockid_t clock)

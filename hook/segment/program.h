@@ -19,6 +19,9 @@ struct ct_program {
  * /proc are 0 or "". */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own);
 
+/* Returns the number of threads of the calling process, whose pid is `pid`, or 0 if unknown. Does not count a
+ * first thread that has exited. */
+uint32_t ct_program_threads(int32_t pid);
 /* Returns field 22 of /proc/PID/stat in clock ticks. `pid` is the calling process's pid. */
 uint64_t ct_program_start_ticks(int32_t pid);
 /* Converts field 22 to the approximate start time in CLOCK_MONOTONIC nanoseconds. */

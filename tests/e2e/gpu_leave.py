@@ -1,7 +1,7 @@
 """Tests how CUPTI leaves a process at the end of a recording. The simulated cuptiFinalize() aborts the program if the real function could break
 it: during a driver call of any thread, before the GPU has finished its work, or if graphs would fail afterwards."""
-from cudatrace_test import CUDATRACE, Session, by_tier, check, equal, wait_for
-from gpu_programs import Program, request
+from cudatrace_test import CUDATRACE, DRIVER_PATH, WORKLOADS, Session, by_tier, check, equal, wait_for
+from gpu_programs import SIMCUPTI, Program, request
 
 
 def busy_threads():
@@ -66,6 +66,37 @@ def stays():
             s.check_identity()
 
 
-for case in (busy_threads, work_that_waits, stays):
+def last_thread():
+    """If all threads of the program have exited, the process ends, although the recording's thread is left. The last one runs the exit
+    handlers, as usual."""
+    with Session() as s:
+        s.start_daemon()
+        s.cudatrace("set", "--gpu", "on")
+        s.run(WORKLOADS / "gpu_work", "--end", "thread", env={"LD_LIBRARY_PATH": f"{DRIVER_PATH}:{SIMCUPTI}"})
+        s.flush()
+        equal(s.rows("SELECT state, gpu_recording FROM processes"), [("exited", "recorded")], "the process")
+        equal(s.value("SELECT sum(calls) FROM totals WHERE name = 'cuCtxSynchronize'"), 2, "the calls, with the exit handler's")
+        check(s.value("SELECT count(*) FROM gpu_work") > 0, "no GPU work")
+        s.check_identity()
+
+
+def vfork():
+    """The child of vfork() begins no recording, because its threads end with it. The parent's next call does."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        setting = s.start(CUDATRACE, "set", "--session", s.name, "--gpu", "on")
+        wait_for("the request", lambda: "next call" in s.cudatrace("status").stdout)
+        equal(program.do("vfork"), 0, "the answer")
+        equal(program.logged("subscribe 0"), 0, "recordings that the child began")
+        wait_for("the parent's recording", lambda: (program.do("call"), setting.poll() is not None)[1])
+        equal(setting.wait(), 0, "the status of set")
+        program.work(256)
+        program.end()
+        equal(s.value("SELECT gpu_recording FROM processes"), "recorded", "the recording")
+        s.check_identity()
+
+
+for case in (busy_threads, work_that_waits, stays, last_thread, vfork):
     print(case.__name__, flush=True)
     case()

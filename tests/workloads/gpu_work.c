@@ -13,8 +13,9 @@
 
 #include "simcupti.h"
 
-enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN, END_COMMANDS };
-static const char *const end_words[] = { "return", "at-once", "wait", "fork", "own", "commands", NULL };
+enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN, END_COMMANDS, END_THREAD };
+static const char *const end_words[] = { "return", "at-once",  "wait",   "fork",
+                                         "own",    "commands", "thread", NULL };
 static long long rounds = 5, end = END_RETURN;
 
 static const struct option_row options[] = {
@@ -24,9 +25,9 @@ static const struct option_row options[] = {
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
         "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
         "rest, "
-        "block, free, context, access, call, fork, subscribe, unsubscribe), answer each, and return at the "
-        "end of the "
-        "input",
+        "block, free, context, access, call, fork, vfork, subscribe, unsubscribe), answer each, and return "
+        "at "
+        "the end of the input; thread: the first thread exits, and an exit handler makes a call",
         &end, end_words),
     { .name = NULL },
 };
@@ -73,6 +74,24 @@ static void fork_child(void)
         exit(3);
     ENSURE(waitpid(child, &status, 0) == child);
     ENSURE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
+/* The child of vfork() makes a call, although the real driver does not allow this. */
+static void vfork_child(void)
+{
+    int status;
+    const pid_t child = vfork();
+    if (child == 0) {
+        cu.CtxSynchronize();
+        _exit(3);
+    }
+    ENSURE(child > 0 && waitpid(child, &status, 0) == child);
+    ENSURE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
+static void make_call(void)
+{
+    OK(cu.CtxSynchronize());
 }
 
 static void ignore(void *data, int32_t domain, uint32_t id, const struct simcupti_call *call)
@@ -237,9 +256,11 @@ static void run_command(const char *line)
         ENSURE(set_access != NULL);
         result = set_access(memory[0], 4096, NULL, 0);
     } else if (strcmp(line, "call\n") == 0) {
-        OK(cu.CtxSynchronize());
+        make_call();
     } else if (strcmp(line, "fork\n") == 0) {
         fork_child();
+    } else if (strcmp(line, "vfork\n") == 0) {
+        vfork_child();
     } else if (strcmp(line, "subscribe\n") == 0) {
         open_cupti();
         result = subscribe(&subscriber, ignore, NULL);
@@ -282,6 +303,9 @@ int main(int argc, char **argv)
     case END_COMMANDS:
         run_commands();
         break;
+    case END_THREAD:
+        ENSURE(atexit(make_call) == 0);
+        pthread_exit(NULL);
     case END_RETURN:
         break;
     }
