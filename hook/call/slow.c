@@ -66,9 +66,11 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
         frame->producer = &ct_unlaned;
         frame->start = ct_now();
         CT_TEST_POINT("slow.unlaned");
+        ct_gpu_gate_enter_unlaned(row);
+        return;
     }
     if (CT_UNLIKELY(!ct_gpu_gate_is_open()) && frame->producer)
-        ct_gpu_gate_wait(row, frame->producer == self ? self : NULL);
+        ct_gpu_gate_wait(row, self);
 }
 
 /* `real` is NULL if the function does not exist. */
@@ -120,6 +122,7 @@ static void leave_unrecorded(const struct ct_frame *frame)
 static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 {
     struct ct_segment *segment = ct_process_current();
+    ct_gpu_gate_leave_unlaned(&ct_rows[frame->row]);
     if (segment && atomic_load_explicit(&ct_rows[frame->row].skipped, memory_order_relaxed))
         ct_record_skip(segment, id, ct_now() - frame->start, 0);
     else if (segment)

@@ -80,6 +80,29 @@ void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self)
         ct_system_end();
 }
 
+/* The number of calls that the gate holds, made by threads without lanes, and not waiting. A call that is
+ * left with longjmp() is counted for ever, and CUPTI then stays. */
+static _Atomic uint32_t unlaned;
+
+void ct_gpu_gate_enter_unlaned(const struct ct_row *row)
+{
+    enum { WAITS = 2 }; /* the gate may be closed again */
+    if (!ct_gpu_gate_holds(row))
+        return;
+    atomic_fetch_add(&unlaned, 1);
+    for (int i = 0; i < WAITS && atomic_load(&ct_gpu_gate) != GATE_OPEN; i++) {
+        atomic_fetch_sub(&unlaned, 1);
+        ct_gpu_gate_wait(row, NULL);
+        atomic_fetch_add(&unlaned, 1);
+    }
+}
+
+void ct_gpu_gate_leave_unlaned(const struct ct_row *row)
+{
+    if (ct_gpu_gate_holds(row))
+        atomic_fetch_sub(&unlaned, 1);
+}
+
 /* ---- the recording's thread ---- */
 
 static uint32_t epoch; /* the process's epoch when the gate was closed */
@@ -106,7 +129,7 @@ static bool is_held(uint32_t id)
 /* Returns whether all open calls of functions that the gate holds are waiting. */
 static bool is_quiet(void)
 {
-    return ct_producers_open_calls(is_held) == 0 && knows_calls();
+    return ct_producers_open_calls(is_held) == 0 && atomic_load(&unlaned) == 0 && knows_calls();
 }
 
 static void limit_waits(uint32_t ms)
@@ -181,4 +204,5 @@ void ct_gpu_gate_abort(void)
 void ct_gpu_gate_forget(void)
 {
     atomic_store(&ct_gpu_gate, GATE_OPEN);
+    atomic_store(&unlaned, 0);
 }

@@ -38,6 +38,11 @@ static inline bool ct_gpu_gate_holds(const struct ct_row *row)
  * used yet. `self` has the call as its innermost open call, or is NULL if the call is in no lane. */
 void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self);
 
+/* Called when a thread without a lane begins and ends a call, which is in no lane's open calls. The first
+ * function waits like ct_gpu_gate_wait(). */
+void ct_gpu_gate_enter_unlaned(const struct ct_row *row);
+void ct_gpu_gate_leave_unlaned(const struct ct_row *row);
+
 /* Closes the gate, and waits at most GATE_HOLD_MS until no call is in progress and the GPUs have finished the
  * process's work. `contexts` are the contexts that the process is known to have used. Returns false, with the
  * gate open, if the wait takes too long, or if it cannot be known whether the work is finished. Otherwise,

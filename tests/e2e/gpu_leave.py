@@ -1,30 +1,62 @@
 """Tests how CUPTI leaves a process at the end of a recording. The simulated cuptiFinalize() aborts the program if the real function could break
 it: during a driver call of any thread, before the GPU has finished its work, or if graphs would fail afterwards."""
+import glob
+import itertools
+import os
+import resource
+
 from cudatrace_test import CUDATRACE, DRIVER_PATH, WORKLOADS, Session, by_tier, check, equal, wait_for
 from gpu_programs import SIMCUPTI, Program, request
 
 
+TIMES = by_tier(5, 20, 100)
+# Calls that are in progress for long would be found by cuptiFinalize() if the hook did not wait for them.
+LATENCIES = {"SIMCUDA_LATENCY": "cuLaunchKernel=1000000,cuMemsetD8Async=3000000,cuGraphLaunch=500000,cuMemAlloc_v2=3000000"}
+
+
+def record_again_and_again(s, program, threads, check_recording):
+    """Records the program's work, while its threads make calls."""
+    equal(program.do(threads), 0, "the answer")
+    for _ in range(TIMES):
+        equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
+        check_recording()
+        request(s, [program], "off")
+    equal(program.do("rest"), 0, "the answer")
+    equal(program.do("graph 1"), 0, "the answer after the recordings")
+    program.end()
+
+
 def busy_threads():
     """CUPTI leaves the process while threads are launching kernels and graphs. Their calls wait until it has left."""
-    times = by_tier(5, 20, 100)
     with Session() as s:
         s.start_daemon()
-        # Calls that are in progress for long would be found by cuptiFinalize() if the hook did not wait for them.
-        program = Program(s, SIMCUDA_LATENCY="cuLaunchKernel=1000000,cuMemsetD8Async=3000000,cuGraphLaunch=500000")
-        equal(program.do("loop 3"), 0, "the answer")
-        for i in range(times):
-            equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
+        program = Program(s, **LATENCIES)
+        ends = itertools.count()
+
+        def check_recording():
+            i = next(ends)
+            wait_for("the last end", lambda: program.ended() + program.logged("unsubscribe") == i)
             rows = s.value("SELECT count(*) FROM gpu_work")
             s.flush_until("GPU work", lambda: s.value("SELECT count(*) FROM gpu_work") > rows)
-            request(s, [program], "off")
-            wait_for("the end", lambda: program.ended() + program.logged("unsubscribe") == i + 1)
-        equal(program.do("rest"), 0, "the answer")
-        equal(program.do("graph 1"), 0, "the answer after the recordings")
-        program.end()
+
+        record_again_and_again(s, program, "loop 3", check_recording)
         check(program.ended() > 0, "CUPTI never left")  # it stays if a call is in progress for longer than the hook waits
         without = s.value("SELECT count(*) FROM gpu_work WHERE call_id IS NULL")
-        check(without <= 3 * times, without, "rows of work have no call, more than calls can have been in progress at the beginnings")
+        check(without <= 3 * TIMES, without, "rows of work have no call, more than calls can have been in progress at the beginnings")
         s.check_identity()
+
+
+def busy_unrecorded_threads():
+    """The same for calls that are in no lane's open calls, because there was no room for the threads' lanes. CUPTI itself reports calls that do
+    work, and would then stay."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, **LATENCIES)
+        (segment,) = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{program.pid}.*")
+        resource.prlimit(program.pid, resource.RLIMIT_FSIZE, (os.stat(segment).st_size, resource.RLIM_INFINITY))
+        record_again_and_again(s, program, "allocate 3", lambda: None)
+        check(program.ended() > 0, "CUPTI never left")
+        check(s.value("SELECT sum(lost) FROM totals WHERE name = 'cuMemAlloc_v2'") > 0, "no call was lost")
 
 
 def work_that_waits():
@@ -97,6 +129,6 @@ def vfork():
         s.check_identity()
 
 
-for case in (busy_threads, work_that_waits, stays, last_thread, vfork):
+for case in (busy_threads, busy_unrecorded_threads, work_that_waits, stays, last_thread, vfork):
     print(case.__name__, flush=True)
     case()

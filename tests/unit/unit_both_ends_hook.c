@@ -35,6 +35,14 @@ void ct_gpu_gate_wait(const struct ct_row *row, struct ct_producer *self)
     (void)row;
     (void)self;
 }
+void ct_gpu_gate_enter_unlaned(const struct ct_row *row)
+{
+    (void)row;
+}
+void ct_gpu_gate_leave_unlaned(const struct ct_row *row)
+{
+    (void)row;
+}
 
 enum ct_attached ct_process_attach(uintptr_t frame)
 {

@@ -24,7 +24,7 @@ static const struct option_row options[] = {
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
         "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
-        "rest, "
+        "allocate N, rest, "
         "block, free, context, access, call, fork, vfork, subscribe, unsubscribe), answer each, and return "
         "at "
         "the end of the input; thread: the first thread exits, and an exit handler makes a call",
@@ -168,6 +168,13 @@ static size_t looping;
 static _Atomic bool must_rest;
 static CUcontext context;
 
+static void allocate(void)
+{
+    CUdeviceptr block;
+    OK(cu.MemAlloc(&block, 256));
+    OK(cu.MemFree(block));
+}
+
 static void *loop(void *data)
 {
     const struct looper *self = data;
@@ -177,14 +184,16 @@ static void *loop(void *data)
             OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, self->stream, NULL, NULL));
         else if (self->kind == 1)
             OK(cu.GraphLaunch(self->exec, self->stream));
-        else
+        else if (self->kind == 2)
             OK(cu.MemsetD8Async(memory[0], 1, 256, self->stream));
+        else
+            allocate();
         OK(cu.StreamSynchronize(self->stream));
     }
     return NULL;
 }
 
-static void start_loops(size_t count)
+static void start_loops(size_t count, bool allocates)
 {
     ENSURE(count <= THREADS && looping == 0);
     OK(cu.CtxGetCurrent(&context));
@@ -192,7 +201,7 @@ static void start_loops(size_t count)
     for (size_t i = 0; i < count; i++) {
         OK(cu.StreamCreate(&loopers[i].stream, CU_STREAM_NON_BLOCKING));
         loopers[i].exec = make_graph(loopers[i].stream);
-        loopers[i].kind = i % 3;
+        loopers[i].kind = allocates ? 3 : i % 3;
     }
     for (; looping < count; looping++)
         ENSURE(pthread_create(&loopers[looping].thread, NULL, loop, &loopers[looping]) == 0);
@@ -239,7 +248,9 @@ static void run_command(const char *line)
     } else if (sscanf(line, "graph %zu", &bytes) == 1) {
         launch_graph(bytes);
     } else if (sscanf(line, "loop %zu", &bytes) == 1) {
-        start_loops(bytes);
+        start_loops(bytes, false);
+    } else if (sscanf(line, "allocate %zu", &bytes) == 1) {
+        start_loops(bytes, true);
     } else if (strcmp(line, "rest\n") == 0) {
         end_loops();
     } else if (strcmp(line, "block\n") == 0) {
