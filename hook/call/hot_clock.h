@@ -24,16 +24,15 @@
     })
 #endif
 
-/* Return the time at which a call begins or ends, in ticks of the producer's lane. The calling file must be
- * compiled without a red zone. Only ct_hot_begin() preserves the vector registers, which may hold arguments
- * of the real function. */
-static inline __attribute__((always_inline)) uint64_t ct_hot_begin(const struct ct_producer *self)
+/* Return the current time in ticks of the producer's lane. The calling file must be compiled without a red
+ * zone. ct_hot_now_with_vectors() preserves the vector registers, which hold arguments of some functions. */
+static inline __attribute__((always_inline)) uint64_t ct_hot_now(const struct ct_producer *self)
 {
-    return CT_LIKELY(self->is_counter) ? ct_counter_read() : CT_HOT_CLOCK(ct_hot_clock_begin);
+    return CT_LIKELY(self->is_counter) ? ct_counter_read() : CT_HOT_CLOCK(ct_hot_clock);
 }
-static inline __attribute__((always_inline)) uint64_t ct_hot_end(const struct ct_producer *self)
+static inline __attribute__((always_inline)) uint64_t ct_hot_now_with_vectors(const struct ct_producer *self)
 {
-    return CT_LIKELY(self->is_counter) ? ct_counter_read() : CT_HOT_CLOCK(ct_hot_clock_end);
+    return CT_LIKELY(self->is_counter) ? ct_counter_read() : CT_HOT_CLOCK(ct_hot_clock_with_vectors);
 }
 
 #endif

@@ -41,7 +41,7 @@ count_skipped(const struct ct_row *row, struct ct_producer *self, struct entered
     const uint16_t id = atomic_load_explicit(&row->skip_id, memory_order_relaxed);
     if (CT_UNLIKELY(!id || !hold_to_count(self)))
         return false;
-    ct_record_skip_held(self, id, ct_hot_end(self) - call.start, 0);
+    ct_record_skip_held(self, id, ct_hot_now(self) - call.start, 0);
     self->trees += ct_outermost(self, call.depth);
     finish_counted(self, call.depth);
     if (CT_UNLIKELY(ct_wants_attention(self->lane)))
@@ -59,7 +59,7 @@ count_full(struct ct_producer *self, uint16_t id, struct entered_call call, uint
 {
     if (CT_UNLIKELY(!hold_to_count(self)))
         return false;
-    const uint64_t needed = self->position + slots, end = ct_hot_end(self);
+    const uint64_t needed = self->position + slots, end = ct_hot_now(self);
     const bool full = needed > self->full_end, more = !says_little || end - call.start >= self->long_ticks;
     if (CT_UNLIKELY(!ct_record_is_still_full(self, needed) || (more && !full))) {
         self->idle = 1;

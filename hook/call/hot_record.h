@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) struct record_place begin_record(st
     const struct record_place place = { self->lane, self->position };
     ct_lane_announce(place.lane, place.position);
     CT_TEST_POINT("hot_record.announced");
-    *end = ct_hot_end(self);
+    *end = ct_hot_now(self);
     CT_TEST_POINT("hot_record.clock_read");
     return place;
 }

@@ -5,8 +5,9 @@
  *
  * The trampoline (trampoline_x86_64.S) jumps here only if the thread has a lane and fewer than CT_OPEN_MAX
  * open calls, and the function has a function number. A wrapper forwards only the arguments that it declares.
- * It therefore serves only functions whose stubs name it: launches, and plain functions with few arguments.
- * In rare cases, it builds a frame after the real function has returned, and takes the slow path.
+ * It therefore serves only functions whose stubs name it: launches, and plain functions with few arguments,
+ * none of which is in a vector register. In rare cases, it builds a frame after the real function has
+ * returned, and takes the slow path.
  *
  * As in entry.c, the code uses no vector registers, takes no locks, makes no system calls and allocates no
  * memory. */
@@ -29,7 +30,7 @@ enter(const struct ct_row *row, struct ct_producer *self, uintptr_t place)
      * open. */
     depth %= CT_OPEN_MAX;
     ct_depth_put(self, depth, place);
-    const uint64_t start = ct_hot_begin(self);
+    const uint64_t start = ct_hot_now(self);
     CT_TEST_POINT("wrap.clock_read");
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
     CT_TEST_POINT("wrap.entered");

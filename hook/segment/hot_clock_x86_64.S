@@ -1,6 +1,6 @@
 /* Readings of CLOCK_MONOTONIC for the hot path (hot_clock.h). The functions return nanoseconds in rax, and
- * preserve all other general registers. The caller's stack need not be aligned. Before the real function is
- * called, the vector registers may hold its arguments, so ct_hot_clock_begin() preserves those, too. */
+ * preserve all other general registers. The caller's stack need not be aligned. ct_hot_clock_with_vectors() also
+ * preserves the vector registers that hold arguments. */
         .section .text.hot, "ax", %progbits
 
         .macro CLOCK_READ name, vectors
@@ -41,7 +41,7 @@
         .cfi_endproc
         .size   \name, .-\name
         .endm
-        CLOCK_READ ct_hot_clock_begin, 1
-        CLOCK_READ ct_hot_clock_end, 0
+        CLOCK_READ ct_hot_clock_with_vectors, 1
+        CLOCK_READ ct_hot_clock, 0
 
         .section .note.GNU-stack, "", %progbits

@@ -2,10 +2,11 @@
 the program must get the same results. The test runs with a dormant hook, and with recording hooks whose clock is either the counter or a
 function. When an emulator runs programs for another architecture, the driver must see the same arguments as in native programs."""
 import collections
+import re
 import sys
 
 from hook_test import EMULATOR, recorder, run
-from cudatrace_test import TOOLS, Session, check, equal
+from cudatrace_test import SOURCE, TOOLS, Session, check, equal
 
 VIEWS = ["calls", "launches", "graph_launches", "copies", "memsets", "objects"]
 VARYING = {"call_id", "process_id", "pid", "tid", "start_ns", "end_ns", "duration_ns", "gb_per_s"}
@@ -21,6 +22,17 @@ def told(session, view, process):
     return rows
 
 
+def check_wrapped():
+    """Checks that no function with arguments in vector registers has a wrapper, which does not preserve them (hook/call/wrap.c)."""
+    floats = re.findall(r'^SIG\((\w+), *"\w*[fd]\w*"\)', (SOURCE / "tests/signatures.def").read_text(), re.M)
+    decoders = dict(re.findall(r"^ROW\((\w+), .*, (\w+)\)", (SOURCE / "hook/function/driver_api.def").read_text(), re.M))
+    check(len(floats) >= 3, "functions with floats", floats)
+    equal([name for name in floats if decoders[name] in ("none", "launch", "launch_ex")], [], "functions with floats and a wrapper")
+    runtime = (SOURCE / "tests/runtime_signatures.def").read_text()
+    equal(re.findall(r'^SIG\((\w+), *"\w*[fd]\w*"\)', runtime, re.M), [], "functions of the runtime with floats")
+
+
+check_wrapped()
 with Session() as s:
     plain = run(s, "arguments", preload=False, env=VERIFY)
     equal(len(plain), 2 * FUNCTIONS, "calls")
