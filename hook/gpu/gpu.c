@@ -59,10 +59,9 @@ static void set_phase(enum phase now)
     ct_futex_wake(&phase);
 }
 
-/* Waits until the thread has left the phase `first`, and also `second`. */
-static void wait_for_phase(enum phase first, enum phase second)
+/* Waits until the thread has left the phase `first`, and also `second`, but at most until `until_ns`. */
+static void wait_for_phase(enum phase first, enum phase second, uint64_t until_ns)
 {
-    const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
     for (;;) {
         const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
         const uint64_t now_ns = ct_now_ns();
@@ -400,7 +399,7 @@ static void follow(struct ct_segment *segment, bool must_wait)
         atomic_store(&is_held, true);
     begin(segment);
     if (must_wait) {
-        wait_for_phase(PHASE_STARTING, PHASE_STARTING);
+        wait_for_phase(PHASE_STARTING, PHASE_STARTING, ct_now_ns() + GPU_PATIENCE_NS);
         atomic_store(&is_held, false);
     }
     ct_system_end();
@@ -430,10 +429,14 @@ void ct_gpu_end(void)
     if ((now != PHASE_STARTING && now != PHASE_ON) || ct_self == &ct_untraced || !ct_system_begin())
         return;
     CT_ERROR_GUARD;
+    /* Several exit handlers call this function. Together, they wait no longer than one would. */
+    static _Atomic uint64_t until_ns;
+    uint64_t none = 0;
+    atomic_compare_exchange_strong(&until_ns, &none, ct_now_ns() + GPU_PATIENCE_NS);
     atomic_store(&order, ORDER_EXIT);
     ct_futex_wake(&order);
     ct_gpu_gate_abort();
-    wait_for_phase(PHASE_STARTING, PHASE_ON);
+    wait_for_phase(PHASE_STARTING, PHASE_ON, atomic_load(&until_ns));
     ct_system_end();
 }
 
