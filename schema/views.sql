@@ -43,7 +43,7 @@ SELECT pid,
                               -- file's name, and the uid is its owner
        cmdline,
        cause,                 -- memory (shared memory was refused), folder (the session's folder cannot be used), user (the session
-                              -- is for another user's processes), refused (by the daemon)
+                              -- is for another user's processes), refused (by the daemon), clock (the process may not read a clock)
        error,                 -- the system's error, or the daemon's reason
        calls,                 -- calls up to last_ns, or more if the process was killed; NULL if refused
        first_ns,              -- the time of its first call

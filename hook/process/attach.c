@@ -45,9 +45,16 @@ static void report_no_control(const struct ct_session *session, const struct ct_
                               uint64_t exec_ns)
 {
     if (requested->is_denied)
-        ct_unrecorded_report(session, requested->denied_uid, 0, exec_ns);
+        ct_unrecorded_report(session, requested->denied_uid, CT_UNRECORDED_USER, EACCES, exec_ns);
     else if (requested->is_absent)
-        ct_unrecorded_report(session, session->uid, ENOENT, exec_ns);
+        ct_unrecorded_report(session, session->uid, CT_UNRECORDED_FOLDER, ENOENT, exec_ns);
+}
+
+/* Reports to the daemon, which belongs to root if it serves the system session. */
+static void report_no_segment(const struct ct_session *session, const struct ct_requested *requested,
+                              enum ct_unrecorded_cause cause, int error, uint64_t exec_ns)
+{
+    ct_unrecorded_report(session, requested->system ? 0 : session->uid, cause, error, exec_ns);
 }
 
 /* Creates a segment for the running daemon, if there is one. Requires the process lock. */
@@ -59,6 +66,11 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
     CT_TEST_POINT("attach.looked");
     if (!control) {
         report_no_control(&session, &requested, exec_ns);
+        return NULL;
+    }
+    if (ct_counter_is_denied()) {
+        report_no_segment(&session, &requested, CT_UNRECORDED_CLOCK, EPERM, exec_ns);
+        ct_daemon_drop(control);
         return NULL;
     }
     ct_clock_is_counter = requested.clock_is_counter;
@@ -74,7 +86,8 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
     });
     ct_process_count_epoch();
     if (!segment)
-        ct_unrecorded_report(&session, requested.system ? 0 : session.uid, ct_segment_error(), exec_ns);
+        report_no_segment(&session, &requested, ct_unrecorded_cause_of(ct_segment_error()),
+                          ct_segment_error(), exec_ns);
     if (!segment || !ct_daemon_take(control, &requested)) {
         ct_daemon_drop(control);
         return NULL;

@@ -162,8 +162,7 @@ static struct ct_segment *look(void)
 {
     /* Before the C library is ready, the environment is unknown. The search would then find the default
      * session, which may be the wrong one. */
-    if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || ct_counter_is_denied() ||
-        !ct_system_begin())
+    if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || !ct_system_begin())
         return NULL;
     struct ct_segment *segment = NULL;
     begin();
@@ -190,6 +189,12 @@ struct ct_segment *ct_process_segment(void)
     return look();
 }
 
+static void count_unrecorded(void)
+{
+    if (CT_UNLIKELY(atomic_load_explicit(&ct_is_unrecorded, memory_order_relaxed)))
+        ct_unrecorded_count();
+}
+
 /* Returns whether the calling thread may not read the counter. If the kernel cannot be asked whether the
  * thread has inherited this, assumes so. */
 static bool has_lost_counter(void)
@@ -214,8 +219,13 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         ct_detach();
     if (ct_self->lane)
         return CT_ATTACHED;
-    if (CT_UNLIKELY(atomic_load_explicit(&ct_counter_was_denied, memory_order_relaxed)) && has_lost_counter())
-        return ct_process_segment() ? CT_ATTACHED_NOWHERE : CT_ATTACHED_NOT;
+    if (CT_UNLIKELY(atomic_load_explicit(&ct_counter_was_denied, memory_order_relaxed)) &&
+        has_lost_counter()) {
+        if (ct_process_segment())
+            return CT_ATTACHED_NOWHERE;
+        count_unrecorded();
+        return CT_ATTACHED_NOT;
+    }
     /* If another thread has just abandoned the segment, try again with the next one. */
     for (uint32_t epoch = ct_process_epoch();; epoch = ct_process_epoch()) {
         const bool was_there = ct_process_current() != NULL;
@@ -223,8 +233,7 @@ enum ct_attached ct_process_attach(uintptr_t frame)
         if (segment && ct_thread_take(segment, frame))
             break;
         if (!segment && !was_there) {
-            if (CT_UNLIKELY(atomic_load_explicit(&ct_is_unrecorded, memory_order_relaxed)))
-                ct_unrecorded_count();
+            count_unrecorded();
             return CT_ATTACHED_NOT;
         }
         if (epoch == ct_process_epoch()) /* no lane is available, or the segment belongs to a vfork()

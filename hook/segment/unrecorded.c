@@ -32,15 +32,14 @@ static bool send_report(void)
     return send_bytes(&report, sizeof(report));
 }
 
-static enum ct_unrecorded_cause cause_of(int error)
+enum ct_unrecorded_cause ct_unrecorded_cause_of(int error)
 {
-    if (error == 0)
-        return CT_UNRECORDED_USER;
     const bool is_folder = error == EACCES || error == EPERM || error == EROFS || error == ENOENT;
     return is_folder ? CT_UNRECORDED_FOLDER : CT_UNRECORDED_MEMORY;
 }
 
-void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, int error, uint64_t exec_ns)
+void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum ct_unrecorded_cause cause,
+                          int error, uint64_t exec_ns)
 {
     static struct ct_program program; /* static, since the stack may be small */
     address_bytes = ct_unrecorded_address(&address, session->dir, uid, session->name);
@@ -50,8 +49,8 @@ void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, int er
         ct_program_describe(&program, ct_fork_pid(), true);
     }
     report.magic = CT_UNRECORDED_MAGIC;
-    report.cause = cause_of(error);
-    report.error = error ? (uint32_t)error : EACCES;
+    report.cause = cause;
+    report.error = (uint32_t)error;
     report.image = exec_ns;
     memcpy(report.cmdline, program.cmdline, sizeof(report.cmdline) - 1);
     if (send_report())

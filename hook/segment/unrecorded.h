@@ -5,16 +5,19 @@
 
 #include "compiler.h"
 #include "find_daemon.h"
+#include "unrecorded_report.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 extern CT_LOCAL _Atomic bool ct_is_unrecorded;
 
-/* Reports the process to the session's daemon that belongs to user `uid`. `error` is the errno with which
- * shared memory was refused, or 0 if the daemon's control segment cannot be opened. Does nothing if there is
- * no such daemon. Requires the process lock and permission for system calls. */
-void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, int error, uint64_t exec_ns);
+/* Returns the cause if shared memory was refused with this errno. */
+enum ct_unrecorded_cause ct_unrecorded_cause_of(int error);
+/* Reports the process to the session's daemon that belongs to user `uid`. `error` is an errno. Does nothing
+ * if there is no such daemon. Requires the process lock and permission for system calls. */
+void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum ct_unrecorded_cause cause,
+                          int error, uint64_t exec_ns);
 /* Counts a call made without a segment. The last report contains the count. */
 void ct_unrecorded_count(void);
 /* Sends the last report, because the process has a segment now, or exits. */

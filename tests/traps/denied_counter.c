@@ -5,8 +5,9 @@
  *
  *     tsc      with prctl(PR_SET_TSC); a thread that it creates makes calls, too, and it allows itself the
  * counter again in the end syscall  the same, but with syscall() range    the same as tsc, but in an open
- * range prctl    seccomp's strict mode, with prctl() seccomp  the same, but with syscall(SYS_seccomp) failed
- * as with seccomp, but the kernel rejects it */
+ * range fork     the same as tsc, but instead of a thread, it creates a process prctl    seccomp's strict
+ * mode, with prctl() seccomp  the same, but with syscall(SYS_seccomp) failed   as with seccomp, but the
+ * kernel rejects it */
 #include "cuda_min.h"
 #include "nvtx_client.h"
 
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CALLS = 10 };
@@ -46,6 +48,18 @@ static void in_thread(void *(*body)(void *))
     pthread_t thread;
     if (pthread_create(&thread, NULL, body, NULL) != 0 || pthread_join(thread, NULL) != 0)
         exit(3);
+}
+
+static void in_child(void (*body)(void))
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    if (waitpid(child, &status, 0) != child || status != 0)
+        exit(6);
 }
 
 static long set_counter(int mode)
@@ -81,7 +95,10 @@ static void *run(void *unused)
     }
     if (is("failed"))
         return unused;
-    in_thread(make_calls_in_thread);
+    if (is("fork"))
+        in_child(make_calls);
+    else
+        in_thread(make_calls_in_thread);
     if (set_counter(PR_TSC_ENABLE) != 0)
         _exit(5);
     make_calls();

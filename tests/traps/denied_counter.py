@@ -9,7 +9,7 @@ from trap_test import LINKED, Session, compiled, equal, needs, recorded
 
 way = sys.argv[1]
 # the calls of cuDeviceGetCount that are recorded and that are lost, in tens
-TENS = {"tsc": (3, 2), "syscall": (3, 2), "range": (3, 2), "prctl": (2, 1), "seccomp": (2, 1), "failed": (3, 0)}[way]
+TENS = {"tsc": (3, 2), "syscall": (3, 2), "range": (3, 2), "fork": (3, 1), "prctl": (2, 1), "seccomp": (2, 1), "failed": (3, 0)}[way]
 
 needs("filters of system calls")
 with Session() as s:
@@ -27,5 +27,6 @@ with Session() as s:
     ranges = lost.pop("nvtxRangePush", 0)
     equal((lost, ranges), ({"cuDeviceGetCount": 10 * TENS[1]} if TENS[1] else {}, way == "range"), "lost")
     equal(s.rows("SELECT DISTINCT cause FROM losses"), [("clock",)] if TENS[1] else [], "the cause")
+    equal(s.rows("SELECT cause, calls FROM unrecorded"), [("clock", 10)] if way == "fork" else [], "the child")
     equal(s.rows("SELECT count(*) FROM open_calls"), [(0,)], "open calls")
     equal(s.rows("SELECT state FROM processes ORDER BY process_id LIMIT 1"), [("exited",)], "its end")
