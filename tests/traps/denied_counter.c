@@ -3,11 +3,14 @@
  *
  *     denied_counter WAY
  *
- *     tsc      with prctl(PR_SET_TSC); a thread that it creates makes calls, too, and it allows itself the
- * counter again in the end syscall  the same, but with syscall() range    the same as tsc, but in an open
- * range fork     the same as tsc, but instead of a thread, it creates a process prctl    seccomp's strict
- * mode, with prctl() seccomp  the same, but with syscall(SYS_seccomp) failed   as with seccomp, but the
- * kernel rejects it */
+ *     tsc      with prctl(PR_SET_TSC); a thread that it creates makes calls, too; then allows itself
+ *              the counter again
+ *     syscall  the same, but with syscall()
+ *     range    the same as tsc, but in an open range
+ *     fork     the same as tsc, but instead of a thread, it creates a process
+ *     prctl    seccomp's strict mode, with prctl()
+ *     seccomp  the same, but with syscall(SYS_seccomp)
+ *     failed   as with seccomp, but the kernel rejects it */
 #include "cuda_min.h"
 #include "nvtx_client.h"
 
