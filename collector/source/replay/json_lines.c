@@ -130,10 +130,13 @@ static struct thread *add_thread(struct ct_json_lines *lines, const struct ct_js
     const char *name = ct_json_identity_name(line->thread, UINT32_MAX);
     const struct ct_dump_thread body = { segment_id, thread_id,
                                          (uint64_t)ct_json_identity_number(line->thread, UINT32_MAX) };
+    /* A trace that continues in its next file keeps the threads that have lanes (schema/rollover.sql). */
+    const struct ct_lane_facts lane = { segment_id, thread_id, .lane = (uint64_t)thread_id };
     char comm[sizeof(struct ct_thread_name)];
     snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(comm) - 1, name);
     if (!ct_make_room(&lines->thread, lines->thread_count, &lines->thread_room, sizeof(*lines->thread)) ||
-        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ comm }))
+        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ comm }) ||
+        !ct_dump_add(&lines->frame.events, CT_DUMP_LANE, &lane, 0))
         return NULL;
     struct thread *thread = &lines->thread[lines->thread_count++];
     *thread = (struct thread){ 0 };
