@@ -261,6 +261,14 @@ def check_bad_events(s):
             (b"7", "expected an object"), ({"ts": 50, "ph": "E"}, "an event ends that did not begin"), ({"ts": 50, "ph": "e", "id": 1}, "an event ends that")):
         equal(Imported(s, events(bad), sentence=f"1 event dropped: {sentence}").rows(starts), [(0,), (80000,)], f"calls around {bad}")
 
+    # Times since 1970 keep each nanosecond, however the number is written.
+    epoch = ["1732900000123456.789", '"1732900000123457.001"', "1.7329000001234571234e15", "17329000001234572345e-4"]
+    exact = b'[%s]' % b",".join(b'{"ph":"X","cat":"cuda_driver","name":"cuInit","args":{"ts":7,"x":[{"ts":1}]},"ts":%s,"dur":0.001}' % ts.encode() for ts in epoch)
+    ends = [1732900000123456790, 1732900000123457002, 1732900000123457124, 1732900000123457236]
+    equal(Imported(s, exact).rows("SELECT call_id, duration_ns FROM calls ORDER BY call_id"), [(end, 1) for end in ends], "times since 1970")
+    lines = b'{"ts":1732900000.123456789,"op_id":1,"phase":"B","name":"cuInit"}\n{"ts":17329000001234567.92e-7,"op_id":1,"phase":"E","name":"cuInit"}\n'
+    equal(Imported(s, lines).rows("SELECT start_ns - 1000000000, duration_ns FROM calls"), [(1732900000123456789, 3)], "seconds since 1970")
+
     # An inner event that is dropped or left out must not end the event around it. Asynchronous events may nest, and may change the thread.
     pairs = [{"ph": "B", "ts": 20, "cat": "a", "name": "outer"}, {"ph": "B", "ts": "?"}, {"ph": "E", "ts": 40}, {"ph": "B", "ts": 41, "cat": "overhead"},
              {"ph": "E", "ts": 42, "cat": ""}, {"ph": "E", "ts": 60}, {"ph": "b", "id": 5, "cat": "s", "name": "one", "ts": 21},

@@ -297,6 +297,7 @@ static bool read_members(struct ct_json_lines *lines, const json_t *object, stru
 {
     const char *phase = ct_json_text(object, "phase", "");
     double ts;
+    const int64_t max_ns = (int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns;
     line->name = ct_json_text(object, "name", "");
     line->details = json_object_get(object, "details");
     line->is_begin = strcmp(phase, "B") == 0;
@@ -314,10 +315,9 @@ static bool read_members(struct ct_json_lines *lines, const json_t *object, stru
         return drop_member(lines, object, "phase", "\"B\" or \"E\"");
     if (line->instance < 1 || line->instance > INT32_MAX)
         return drop_member(lines, object, "instance", "a number from 1 to 2147483647");
-    const double ns = ts * 1e9;
-    if (!(ns >= 0 && ns < (double)((int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns)))
+    if (!ct_json_scaled(object, lines->text, strlen(lines->text), "ts", 9, &line->at_ns) ||
+        line->at_ns >= max_ns)
         return drop_member(lines, object, "ts", "seconds since the beginning of the trace");
-    line->at_ns = (int64_t)(ns + 0.5);
     return true;
 }
 
@@ -408,13 +408,11 @@ static void find_offset(struct ct_json_lines *lines, int64_t from)
     for (size_t i = 0, bytes; i < OFFSET_LINES && duration_ns < 0 && (bytes = get_line(lines)) > 0; i++) {
         json_t *object = ct_json_parse(lines->text, bytes, NULL);
         const int64_t op_id = ct_json_integer(object, "op_id", 0);
-        double ns;
-        ct_json_is_number(json_object_get(object, "ts"), &ns);
-        ns *= 1e9;
+        int64_t at_ns;
+        const bool has_ts = ct_json_scaled(object, lines->text, strlen(lines->text), "ts", 9, &at_ns);
         duration_ns = ct_json_integer(json_object_get(object, "details"), "duration_ns", -1);
-        if (duration_ns >= 0 && op_id > 0 && op_id <= (int64_t)CT_DUMP_MOMENT_MAX && ns >= 0 &&
-            ns <= (double)op_id)
-            lines->offset_ns = op_id - (int64_t)(ns + 0.5);
+        if (duration_ns >= 0 && op_id > 0 && op_id <= (int64_t)CT_DUMP_MOMENT_MAX && has_ts && at_ns <= op_id)
+            lines->offset_ns = op_id - at_ns;
         json_decref(object);
     }
     fseeko(lines->file, from, SEEK_SET);
