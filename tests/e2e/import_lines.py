@@ -4,6 +4,7 @@ a file is refused, the import leaves no trace file."""
 import gzip
 import json
 import subprocess
+import zlib
 
 from cudatrace_test import CUDATRACE, DEADLINE_S, HOOK, Session, WORKLOADS, check, equal
 
@@ -142,6 +143,8 @@ def check_bad_lines(s):
             ({**own("B", 1, 0), "pid": [1]}, "pid is [1]: expected the number or the name of a process"),
             ({**own("B", 1, 0), "tid": 1.5}, "tid is 1.5: expected the number or the name of a thread"),
             ({**own("B", 1, 0), "instance": 0}, "instance is 0: expected a number from 1"),
+            (own("E", 1, 0, status=0), "the call with op_id 1 ends, but did not begin"),
+            (own("E", 1, 0, duration_ns=-1), "the call with op_id 1 ends, but did not begin"),
             (own("E", -5, 0, duration_ns=0), "op_id is -5 and duration_ns is 0: expected the time"),
             (own("E", 5, 0, duration_ns=6), "op_id is 5 and duration_ns is 6: expected the time")):
         equal(Imported(s, around(bad), sentence=f"1 line dropped: {sentence}").rows(numbers), [(1000, 100), (2000, 10)], f"calls around {bad!r:.60}")
@@ -316,19 +319,22 @@ def check_forms(s):
             (b"", "is empty"), (b"Dear reader", "has an unknown format (first bytes: 44 65 61 72)"), (gzip.compress(b""), "is empty"),
             (gzip.compress(lines)[:20], "is damaged or truncated: its decompression stops after 0 bytes"), (recording.read_bytes()[:500], "; no calls are stored"),
             (b"{}\n", "1 line dropped: ts is missing: expected a number of seconds (first: line 1); no calls are stored"),
+            (b'{"ts":1,"op_id":1,"phase":"E","name":"cuInit"}\n', "contains nothing that can be stored: 1 line dropped: the call with op_id 1 ends, but"),
             (lines[:20], "contains nothing that can be stored: 1 line dropped: the line is not JSON, or is truncated: ")):
         refused(content, sentence=sentence)
 
-    # Everything that a truncated gzip file contains is stored. Only the last batch of a recording may be missing.
+    # Everything that a truncated gzip file contains is stored.
     for content, query in ((lines, SAME[0]), (chrome, plain), (recording.read_bytes(), SAME[0])):
         packed = gzip.compress(content)
         whole = Imported(s, packed[:-8], sentence=f"stops after {len(content)} bytes; all calls before that point are stored")
         check(whole.rows(query) == s.rows(query), "calls of a file without the checksum of gzip")
-        part = subprocess.run(["gzip", "-dc"], input=packed[:len(packed) // 2], capture_output=True, check=False, timeout=DEADLINE_S).stdout
+        if content not in (lines, chrome):
+            continue  # half of a recording may be without a whole batch
+        part = zlib.decompressobj(wbits=31).decompress(packed[:len(packed) // 2])
         plain_part, packed_part = (Imported(s, text, sentence="", status=1) for text in (part, packed[:len(packed) // 2]))
         check(0 < len(packed_part.rows(query)) < len(s.rows(query)), "calls of a truncated gzip file")
         check(packed_part.rows(query) == plain_part.rows(query), "calls of the file truncated at the same place")
-        check(f"stops after {len(part)} bytes" in packed_part.stderr or "is truncated in the batch" in packed_part.stderr, packed_part.stderr)
+        check(f"stops after {len(part)} bytes" in packed_part.stderr, packed_part.stderr)
 
     # The import refuses lines that it has already read, whether from another file, in any format, or from the same file.
     refused(lines, lines, sentence="begins with the same calls as")

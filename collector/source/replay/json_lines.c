@@ -112,15 +112,24 @@ static bool tell_process(struct ct_json_lines *lines, const struct ct_json_line 
     return good;
 }
 
+/* Returns the ID of a process or thread. `of` is its instance or the ID of its process. Returns 0 if out of
+ * memory, or if `is_new` is NULL and there is no ID yet. */
+static int64_t number_of(struct ct_interner *identities, int64_t of, const char *identity, bool *is_new)
+{
+    char *key;
+    if (asprintf(&key, "%lld %s", (long long)of, identity) < 0)
+        return 0;
+    const int64_t number =
+        is_new ? ct_interner_get(identities, key, is_new) : ct_interner_find(identities, key);
+    free(key);
+    return number;
+}
+
 /* Returns the ID of the process, which is also the ID of its segment, or 0 if out of memory. */
 static int64_t process_of(struct ct_json_lines *lines, const struct ct_json_line *line, int64_t at_ns)
 {
     bool is_new = false;
-    char *key;
-    if (asprintf(&key, "%lld %s", (long long)line->instance, line->process) < 0)
-        return 0;
-    const int64_t number = ct_interner_get(&lines->processes, key, &is_new);
-    free(key);
+    const int64_t number = number_of(&lines->processes, line->instance, line->process, &is_new);
     return number == 0 || !is_new || tell_process(lines, line, number, at_ns) ? number : 0;
 }
 
@@ -150,12 +159,9 @@ static struct thread *thread_of(struct ct_json_lines *lines, const struct ct_jso
     /* `ts` is relative to the start of the first process. */
     body->segment_id =
         process_of(lines, line, lines->offset_ns + (lines->process_count > 0 ? line->at_ns : 0));
-    char *key = NULL;
-    if (body->segment_id == 0 || asprintf(&key, "%lld %s", (long long)body->segment_id, line->thread) < 0)
-        return NULL;
-    body->thread_id = ct_interner_get(&lines->threads, key, &is_new);
-    free(key);
-    if (body->thread_id == 0)
+    if (body->segment_id != 0)
+        body->thread_id = number_of(&lines->threads, body->segment_id, line->thread, &is_new);
+    if (body->segment_id == 0 || body->thread_id == 0)
         return NULL;
     return is_new ? add_thread(lines, line, body->segment_id, body->thread_id)
                   : &lines->thread[body->thread_id - 1];
@@ -194,6 +200,19 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
+/* Returns whether a call has begun and has not returned. */
+static bool has_begun(struct ct_json_lines *lines, const struct ct_json_line *line)
+{
+    const int64_t process =
+        number_of((struct ct_interner *)&lines->processes, line->instance, line->process, NULL);
+    const int64_t number = number_of(&lines->threads, process, line->thread, NULL);
+    const struct thread *thread = number > 0 ? &lines->thread[number - 1] : NULL;
+    size_t i = thread ? thread->count : 0;
+    while (i > 0 && thread->begun[i - 1].op_id != line->op_id)
+        i--;
+    return i > 0;
+}
+
 /* Removes a call from the open calls, searching from the innermost call outwards. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
@@ -209,8 +228,7 @@ static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call
 
 /* Sets the times of a call. If cudatrace wrote the line, it has the exact duration, and the op_id is the
  * return time. */
-static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, bool has_begun,
-                      struct ct_json_call *call)
+static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, struct ct_json_call *call)
 {
     const int64_t duration_ns = ct_json_integer(line->details, "duration_ns", -1);
     if (duration_ns >= 0) {
@@ -230,7 +248,7 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
         return true;
     }
     const int64_t end_ns = lines->offset_ns + line->at_ns;
-    const int64_t start_ns = has_begun ? (int64_t)call->body.end_ns : end_ns;
+    const int64_t start_ns = (int64_t)call->body.end_ns;
     if (end_ns < start_ns)
         return drop(lines, "order", "the call with op_id %lld returns %lld ns before it began",
                     (long long)line->op_id, (long long)(start_ns - end_ns));
@@ -243,18 +261,21 @@ static bool end(struct ct_json_lines *lines, const struct ct_json_line *line)
 {
     struct ct_json_call call = { 0 };
     struct ct_dump_call place = { 0 };
+    /* Only cudatrace's lines have a duration, so that a window of them may begin within a call. */
+    if (ct_json_integer(line->details, "duration_ns", -1) < 0 && !has_begun(lines, line))
+        return drop(lines, "E", "the call with op_id %lld ends, but did not begin", (long long)line->op_id);
     struct thread *thread = thread_of(lines, line, &place);
     if (!thread)
         return fail_memory(lines);
-    const bool has_begun = take(thread, line->op_id, &call);
-    if (!has_begun) {
+    const bool is_open = take(thread, line->op_id, &call);
+    if (!is_open) {
         call.body = place;
         if (!fill(lines, line, &call))
             return fail_memory(lines);
     }
     call.body.thread_id = place.thread_id;
     call.body.status = (int32_t)ct_json_integer(line->details, "status", 0);
-    bool good = set_times(lines, line, has_begun, &call);
+    bool good = set_times(lines, line, &call);
     if (good) {
         uint8_t *payload = ct_dump_add(&lines->frame.events, CT_DUMP_CALL, &call.body, call.payload_bytes);
         if (payload)
