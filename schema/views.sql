@@ -37,7 +37,7 @@ SELECT process_id,
 CREATE VIEW unrecorded AS
 -- Processes that called the driver while the daemon was running, but could not create a segment, or whose segment the
 -- daemon refused. Their calls are in no other view. A file that is named like a segment, but is not one, counts as a
--- refused process. At most 64 processes of each user other than the daemon's are listed.
+-- refused process. At most 64 processes of each user other than the daemon's are listed, and the log names the others.
 SELECT pid,
        uid,                   -- pid and uid are from the kernel, the rest is from the process. If refused, the pid is from the
                               -- file's name, and the uid is its owner

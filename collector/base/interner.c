@@ -35,6 +35,26 @@ static bool allocate(struct ct_interner *interner)
     return interner->slots && interner->text;
 }
 
+/* Returns the place of a string, or the empty place where it belongs. The table is never full. */
+static size_t place_of(const struct ct_interner *interner, const char *text, uint32_t hash)
+{
+    size_t place = hash % SLOTS;
+    for (; interner->slots[place].number; place = (place + 1) % SLOTS) {
+        const struct ct_interned *slot = &interner->slots[place];
+        if (slot->hash == hash && strcmp(interner->text + slot->at, text) == 0)
+            break;
+    }
+    return place;
+}
+
+int64_t ct_interner_find(const struct ct_interner *interner, const char *text)
+{
+    if (!interner->slots)
+        return 0;
+    const uint32_t hash = hash_text(interner->seed, text, strlen(text));
+    return interner->slots[place_of(interner, text, hash)].number;
+}
+
 int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new)
 {
     *is_new = false;
@@ -42,12 +62,9 @@ int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is
     if (bytes > CT_INTERNER_BYTES_MAX || !allocate(interner))
         return 0;
     const uint32_t hash = hash_text(interner->seed, text, bytes - 1);
-    size_t place = hash % SLOTS;
-    for (; interner->slots[place].number; place = (place + 1) % SLOTS) {
-        const struct ct_interned *slot = &interner->slots[place];
-        if (slot->hash == hash && strcmp(interner->text + slot->at, text) == 0)
-            return slot->number;
-    }
+    size_t place = place_of(interner, text, hash);
+    if (interner->slots[place].number)
+        return interner->slots[place].number;
     if (interner->count == CT_INTERNER_TEXTS_MAX || interner->bytes + bytes > CT_INTERNER_BYTES_MAX) {
         ct_interner_reset(interner, interner->next);
         place = hash % SLOTS;

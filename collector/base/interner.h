@@ -24,6 +24,8 @@ struct ct_interner {
 /* Returns the ID of a NUL-terminated string, or 0 if out of memory or if the string is too long for the
  * table. Sets *is_new if this call assigned the ID. */
 int64_t ct_interner_get(struct ct_interner *interner, const char *text, bool *is_new);
+/* Returns the ID of a string, or 0 if it has none. */
+int64_t ct_interner_find(const struct ct_interner *interner, const char *text);
 /* Forgets all strings. Numbering continues at `first`. */
 void ct_interner_reset(struct ct_interner *interner, int64_t first);
 void ct_interner_finish(struct ct_interner *interner);

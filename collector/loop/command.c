@@ -20,6 +20,7 @@ enum {
     ANSWER_BYTES = 8192,
     UNREAD_MAX_BYTES = 65536,
 };
+#define OTHERS_MAX_NS UINT64_C(10000000000) /* how long a flush by root waits for other users' calls */
 
 struct client {
     uv_pipe_t pipe;
@@ -393,14 +394,27 @@ bool ct_commands_renew(struct ct_commands *commands)
     return start_listening(commands) == 0;
 }
 
+/* Returns whether the client waits for other users' calls, too. */
+static bool is_for_all(const struct client *client)
+{
+    return is_owner(client) && client->commands->handler.system;
+}
+
+static bool is_held(const struct client *client, const struct ct_flush_answers *answers)
+{
+    const bool waits_for_all = is_for_all(client) && ct_monotonic_ns() - client->flush_ns < OTHERS_MAX_NS;
+    return answers->held(client->uid, waits_for_all, answers->data);
+}
+
 /* In the system session, the answer to root also reports other users' missing calls. It still begins with
  * `ok`, because root's own flush succeeded. */
 static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
 {
     char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];
-    const bool all = is_owner(client), is_other = all && client->commands->handler.system;
-    if (answers && answers->missing && answers->missing(client->uid, all, what, sizeof(what), answers->data))
-        snprintf(text, sizeof(text), "%s %s\n", is_other ? "ok" : "error", what);
+    if (answers && answers->missing(client->uid, is_owner(client), what, sizeof(what), answers->data))
+        snprintf(text, sizeof(text), "%s %s\n", is_for_all(client) ? "ok" : "error", what);
+    else if (answers && is_for_all(client) && answers->held(client->uid, true, answers->data))
+        snprintf(text, sizeof(text), "ok some calls of other users are still waiting to be stored\n");
     else
         snprintf(text, sizeof(text), "ok\n");
     answer(client, text);
@@ -413,7 +427,7 @@ void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
     snprintf(text, sizeof(text), "error %s\n", error ? error : "");
     for (struct client *client = commands->clients; client; client = client->next) {
         if (client->flush_ns == 0 || client->flush_ns > flushed_ns ||
-            (!error && answers && answers->held(client->uid, answers->data)))
+            (!error && answers && is_held(client, answers)))
             continue;
         client->flush_ns = 0;
         if (error)

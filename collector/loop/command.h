@@ -63,10 +63,10 @@ bool ct_commands_are_named(const struct ct_commands *commands);
 bool ct_commands_renew(struct ct_commands *commands);
 /* Functions that determine the answer to a user's flush. */
 struct ct_flush_answers {
-    /* Returns whether some of this user's calls are still held back, in which case the client keeps waiting.
-     * A client waits only for its own user's calls, and therefore never waits because another user exceeds a
-     * share. */
-    bool (*held)(uint32_t uid, const void *data);
+    /* Returns whether some of this user's calls (or of any user's if `all` is set) are still held back, in
+     * which case the client keeps waiting. Only root waits for other users' calls, and only for a limited
+     * time, because a user can exceed a share for ever. */
+    bool (*held)(uint32_t uid, bool all, const void *data);
     /* Returns whether calls of this user (or of any user if `all` is set) would remain unstored even if the
      * client kept waiting. Writes a sentence about them. */
     bool (*missing)(uint32_t uid, bool all, char *text, size_t bytes, const void *data);

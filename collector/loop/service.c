@@ -143,9 +143,9 @@ static void note_checkpoint(const struct daemon *daemon, const struct ct_report 
         ct_log(CT_LOG_checkpoint_back, "the write-ahead log can be copied into the database again");
 }
 
-static bool holds(uint32_t uid, const void *data)
+static bool holds(uint32_t uid, bool all, const void *data)
 {
-    return ct_report_holds(&((const struct daemon *)data)->last, uid);
+    return ct_report_holds(&((const struct daemon *)data)->last, uid, all);
 }
 
 static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void *data)

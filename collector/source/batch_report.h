@@ -47,8 +47,8 @@ struct ct_report {
 
 /* Records that some of the user's calls were left over (`held`). */
 void ct_report_hold(struct ct_report *report, uint32_t uid);
-/* Returns whether some of the user's calls may have been left over. */
-bool ct_report_holds(const struct ct_report *report, uint32_t uid);
+/* Returns whether some of the user's calls (or of any user's if `all` is set) may have been left over. */
+bool ct_report_holds(const struct ct_report *report, uint32_t uid, bool all);
 /* Adds the previous batch's undelivered report, except for the totals. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier);
 

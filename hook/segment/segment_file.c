@@ -32,7 +32,7 @@ static struct {
     uint64_t inode, device;
     int error; /* with which memory or a file was last refused */
     char path[CT_NAME_BYTES];
-    _Atomic int more_error;      /* why a longer ring was refused last; 0: none was */
+    _Atomic bool is_group_full;  /* a control group's limit was why a longer ring was refused last */
     _Atomic uint64_t next_ns[2]; /* for each ct_bound_need: allocate no shared memory before this
                                   * CLOCK_MONOTONIC_COARSE time */
 } own;
@@ -45,26 +45,32 @@ bool ct_segment_may_allocate(enum ct_bound_need need)
            ct_coarse_ns() >= atomic_load_explicit(&own.next_ns[need], memory_order_relaxed);
 }
 
-/* Stops allocations for REFUSAL_INTERVAL_NS. Returns -error. */
-static int refuse(int error, enum ct_bound_need need)
+/* Stops allocations for REFUSAL_INTERVAL_NS. `is_group_full` is true if a control group's limit is the
+ * reason. The error does not tell, because it is also ENOMEM if the address space has no room. Returns
+ * -error. */
+static int refuse_because(int error, bool is_group_full, enum ct_bound_need need)
 {
     ct_system_refused(error);
     own.error = error;
     if (need == CT_BOUND_MORE)
-        atomic_store_explicit(&own.more_error, error, memory_order_relaxed);
+        atomic_store_explicit(&own.is_group_full, is_group_full, memory_order_relaxed);
     atomic_store_explicit(&own.next_ns[need], ct_coarse_ns() + REFUSAL_INTERVAL_NS, memory_order_relaxed);
     return -error;
 }
 
+static int refuse(int error, enum ct_bound_need need)
+{
+    return refuse_because(error, false, need);
+}
+
 enum ct_loss_cause ct_segment_refusal(void)
 {
-    return atomic_load_explicit(&own.more_error, memory_order_relaxed) == ENOMEM ? CT_LOSS_CGROUP
-                                                                                 : CT_LOSS_MEMORY;
+    return atomic_load_explicit(&own.is_group_full, memory_order_relaxed) ? CT_LOSS_CGROUP : CT_LOSS_MEMORY;
 }
 
 static void forget_refusals(void)
 {
-    atomic_store_explicit(&own.more_error, 0, memory_order_relaxed);
+    atomic_store_explicit(&own.is_group_full, false, memory_order_relaxed);
     for (int need = 0; need < 2; need++)
         atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
 }
@@ -80,18 +86,18 @@ static bool may_have(uint64_t bytes)
  * that contains the range. Returns 0 or -errno. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
-    int error = 0;
+    int error = 0, memory_error = 0;
     if (!may_have(offset + bytes))
         error = EFBIG;
     else if (!ct_bound_has_room(fd, bytes, whole, need))
         error = ENOSPC;
     else if (need == CT_BOUND_MORE)
-        error = ct_bound_memory(bytes, whole);
+        error = memory_error = ct_bound_memory(bytes, whole);
     if (!error)
         do
             error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
         while (error == EINTR);
-    return error ? refuse(error, need) : 0;
+    return error ? refuse_because(error, memory_error == ENOMEM, need) : 0;
 }
 
 /* ---- creating a segment ---- */

@@ -14,7 +14,8 @@ static struct ct_unrecorded_report report;
 static struct sockaddr_un address;
 static socklen_t address_bytes;
 
-/* Returns whether a daemon has received the bytes. Keeps no descriptor, and never waits. */
+/* Returns whether there is a daemon. If its queue is full, the bytes are lost, and the caller sends them
+ * again later. Keeps no descriptor, and never waits. */
 static bool send_bytes(const void *bytes, size_t count)
 {
     const int fd = address_bytes ? ct_descriptor_socket(AF_UNIX, SOCK_DGRAM) : -1;
@@ -22,8 +23,9 @@ static bool send_bytes(const void *bytes, size_t count)
         return false;
     const ssize_t sent = sendto(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL,
                                 (const struct sockaddr *)&address, address_bytes);
+    const bool is_full = sent < 0 && errno == EAGAIN;
     close(fd);
-    return sent == (ssize_t)count;
+    return is_full || sent == (ssize_t)count;
 }
 
 static bool send_report(void)

@@ -4,6 +4,7 @@ a file is refused, the import leaves no trace file."""
 import gzip
 import json
 import subprocess
+import zlib
 
 from cudatrace_test import CUDATRACE, DEADLINE_S, HOOK, Session, WORKLOADS, check, equal
 
@@ -28,7 +29,7 @@ class Imported:
     """A new trace, imported from the given lines."""
     count = 0
 
-    def __init__(self, s, *files, sentence="", sentences=1):
+    def __init__(self, s, *files, sentence="", sentences=1, status=None):
         Imported.count += 1
         self.s, self.db = s, s.dir / f"imported-{Imported.count}.db"
         paths = []
@@ -36,9 +37,9 @@ class Imported:
             paths.append(s.dir / f"lines-{Imported.count}-{n}.jsonl")
             paths[-1].write_bytes(lines if isinstance(lines, bytes) else "".join(json.dumps(line) + "\n" for line in lines).encode())
         done = subprocess.run([CUDATRACE, "import", "--db", self.db, *paths], capture_output=True, text=True, timeout=DEADLINE_S)
-        equal(done.returncode, 1 if sentence else 0, f"status, saying {done.stderr}")
+        equal(done.returncode, (1 if sentence else 0) if status is None else status, f"status, saying {done.stderr}")
         self.stderr = done.stderr
-        check(sentence in done.stderr and done.stderr.count("\n") == (sentences if sentence else 0), sentence, "is not what it says:", done.stderr)
+        check(status is not None or sentence in done.stderr and done.stderr.count("\n") == (sentences if sentence else 0), sentence, "is not what it says:", done.stderr)
 
     def rows(self, query, *values):
         return self.s.rows(query, *values, db=self.db)
@@ -142,6 +143,8 @@ def check_bad_lines(s):
             ({**own("B", 1, 0), "pid": [1]}, "pid is [1]: expected the number or the name of a process"),
             ({**own("B", 1, 0), "tid": 1.5}, "tid is 1.5: expected the number or the name of a thread"),
             ({**own("B", 1, 0), "instance": 0}, "instance is 0: expected a number from 1"),
+            (own("E", 1, 0, status=0), "the call with op_id 1 ends, but did not begin"),
+            (own("E", 1, 0, duration_ns=-1), "the call with op_id 1 ends, but did not begin"),
             (own("E", -5, 0, duration_ns=0), "op_id is -5 and duration_ns is 0: expected the time"),
             (own("E", 5, 0, duration_ns=6), "op_id is 5 and duration_ns is 6: expected the time")):
         equal(Imported(s, around(bad), sentence=f"1 line dropped: {sentence}").rows(numbers), [(1000, 100), (2000, 10)], f"calls around {bad!r:.60}")
@@ -261,6 +264,14 @@ def check_bad_events(s):
             (b"7", "expected an object"), ({"ts": 50, "ph": "E"}, "an event ends that did not begin"), ({"ts": 50, "ph": "e", "id": 1}, "an event ends that")):
         equal(Imported(s, events(bad), sentence=f"1 event dropped: {sentence}").rows(starts), [(0,), (80000,)], f"calls around {bad}")
 
+    # Times since 1970 keep each nanosecond, however the number is written.
+    epoch = ["1732900000123456.789", '"1732900000123457.001"', "1.7329000001234571234e15", "17329000001234572345e-4"]
+    exact = b'[%s]' % b",".join(b'{"ph":"X","cat":"cuda_driver","name":"cuInit","args":{"ts":7,"x":[{"ts":1}]},"ts":%s,"dur":0.001}' % ts.encode() for ts in epoch)
+    ends = [1732900000123456790, 1732900000123457002, 1732900000123457124, 1732900000123457236]
+    equal(Imported(s, exact).rows("SELECT call_id, duration_ns FROM calls ORDER BY call_id"), [(end, 1) for end in ends], "times since 1970")
+    lines = b'{"ts":1732900000.123456789,"op_id":1,"phase":"B","name":"cuInit"}\n{"ts":17329000001234567.92e-7,"op_id":1,"phase":"E","name":"cuInit"}\n'
+    equal(Imported(s, lines).rows("SELECT start_ns - 1000000000, duration_ns FROM calls"), [(1732900000123456789, 3)], "seconds since 1970")
+
     # An inner event that is dropped or left out must not end the event around it. Asynchronous events may nest, and may change the thread.
     pairs = [{"ph": "B", "ts": 20, "cat": "a", "name": "outer"}, {"ph": "B", "ts": "?"}, {"ph": "E", "ts": 40}, {"ph": "B", "ts": 41, "cat": "overhead"},
              {"ph": "E", "ts": 42, "cat": ""}, {"ph": "E", "ts": 60}, {"ph": "b", "id": 5, "cat": "s", "name": "one", "ts": 21},
@@ -306,10 +317,24 @@ def check_forms(s):
     for content, sentence in (
             (again.db.read_bytes(), "is an SQLite database"), ("{}".encode("utf-16"), "is text in UTF-16"), (b"\xfd7zXZ\0", "is compressed by xz"),
             (b"", "is empty"), (b"Dear reader", "has an unknown format (first bytes: 44 65 61 72)"), (gzip.compress(b""), "is empty"),
-            (gzip.compress(lines)[:-9], "is damaged or truncated: its decompression stops after"), (recording.read_bytes()[:500], "; no calls are stored"),
+            (gzip.compress(lines)[:20], "is damaged or truncated: its decompression stops after 0 bytes"), (recording.read_bytes()[:500], "; no calls are stored"),
             (b"{}\n", "1 line dropped: ts is missing: expected a number of seconds (first: line 1); no calls are stored"),
+            (b'{"ts":1,"op_id":1,"phase":"E","name":"cuInit"}\n', "contains nothing that can be stored: 1 line dropped: the call with op_id 1 ends, but"),
             (lines[:20], "contains nothing that can be stored: 1 line dropped: the line is not JSON, or is truncated: ")):
         refused(content, sentence=sentence)
+
+    # Everything that a truncated gzip file contains is stored.
+    for content, query in ((lines, SAME[0]), (chrome, plain), (recording.read_bytes(), SAME[0])):
+        packed = gzip.compress(content)
+        whole = Imported(s, packed[:-8], sentence=f"stops after {len(content)} bytes; all calls before that point are stored")
+        check(whole.rows(query) == s.rows(query), "calls of a file without the checksum of gzip")
+        if content not in (lines, chrome):
+            continue  # half of a recording may be without a whole batch
+        part = zlib.decompressobj(wbits=31).decompress(packed[:len(packed) // 2])
+        plain_part, packed_part = (Imported(s, text, sentence="", status=1) for text in (part, packed[:len(packed) // 2]))
+        check(0 < len(packed_part.rows(query)) < len(s.rows(query)), "calls of a truncated gzip file")
+        check(packed_part.rows(query) == plain_part.rows(query), "calls of the file truncated at the same place")
+        check(f"stops after {len(part)} bytes" in packed_part.stderr, packed_part.stderr)
 
     # The import refuses lines that it has already read, whether from another file, in any format, or from the same file.
     refused(lines, lines, sentence="begins with the same calls as")

@@ -1,6 +1,7 @@
 """Tests recordings of traces whose age or size is limited. The recording keeps the calls that --keep removes from the trace, and can be
 replayed into several files with --max-db. If the recording's file cannot grow any more, the recording ends with its last whole batch, while
-the trace continues."""
+the trace continues. Text is imported into several files, too."""
+import json
 import resource
 import subprocess
 
@@ -56,6 +57,25 @@ with Session() as s:
     equal(replay(s, recording, s.db, "--max-db", "40M"), s.truth(), "calls of the replay in several files")
     check((s.db.parent / "trace.2.db").exists(), "the replay is in one file")
     equal(nsys(s, s.dir / "one.db"), nsys(s, s.dir / "trace.db"), "what Nsight Systems gets")
+
+# Import text into several files. A file must have all rows that its calls refer to, even if a thread's earlier calls are in the file before
+# it, and the trace continues while several imported files are partly read.
+with Session() as s:
+    count = 100000
+    s.db = s.dir / "text" / "trace.db"
+    s.db.parent.mkdir()
+    paths = [s.dir / "a.jsonl", s.dir / "b.json"]
+    lines = [{"ts": 0.5, "op_id": 1, "phase": "B", "name": "cuCtxSynchronize", "pid": 1, "tid": 7}]
+    lines += [{"ts": (1000 * n + at) / 1e9, "op_id": n + 2, "phase": phase, "name": "cuMemGetInfo_v2", "pid": 1, "tid": 1000 + n // 300}
+              for n in range(count // 2) for phase, at in (("B", 0), ("E", 500))]
+    paths[0].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    paths[1].write_text(json.dumps([{"ph": "X", "ts": n, "dur": 0.5, "pid": 2, "tid": n // 300, "cat": "cuda_driver", "name": "cuInit"}
+                                    for n in range(count)]))
+    s.run(DAEMON, "--replay", *paths, "--db", s.db, "--max-db", "16M", preload=False)
+    check((s.db.parent / "trace.2.db").exists(), "the import is in one file")
+    equal(sql(s, "SELECT pid, name, count(*), count(DISTINCT tid) FROM calls GROUP BY 1, 2"),
+          [[1, "cuMemGetInfo_v2", count // 2, -(-count // 600)], [2, "cuInit", count, -(-count // 300)]], "calls of the imported text")
+    equal(sql(s, "SELECT name, tid FROM open_calls"), [["cuCtxSynchronize", 7]], "open calls of the imported text")
 
 # Limit the size that the daemon's files can have. The recording is larger than the trace, and therefore reaches the limit first.
 with Session() as s:

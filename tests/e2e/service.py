@@ -205,9 +205,9 @@ with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
     daemon.listen()
     stop = s.start(CUDATRACE, "stop", "--session", s.name, "--shm-dir", s.dir, preload=False)
     client = daemon.accept()[0]
-    with client:
-        equal(client.makefile().readline(), "stop\n", "what is asked")
-        client.sendall(b"ok\n")
+    with client, client.makefile() as lines:
+        equal([lines.readline(), lines.readline()], ["database\n", "stop\n"], "what is asked")
+        client.sendall(b"trace.db\nok\n")
         equal(client.recv(1), b"", "what it says besides")
         try:
             raise AssertionError(f"stop returned {stop.wait(1.5)} before the daemon was gone")

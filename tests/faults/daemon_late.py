@@ -1,6 +1,8 @@
 """Tests a daemon that is stopped by a signal, a daemon that starts after the programs, and a daemon that starts long after the previous one
 died. Programs must not wait for the daemon, and every missing call must be either counted or reported as missing."""
+import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -103,6 +105,20 @@ with Deadly() as s:
     s.daemon.send_signal(signal.SIGCONT)
     s.flush()
     s.check_all()
+
+# The commands must report a process that accepts connections instead of the daemon, but never answers.
+with Deadly() as s, socket.socket(socket.AF_UNIX) as mute:
+    mute.bind(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock")
+    mute.listen(64)
+    commands = (["status"], ["flush"], ["stop"], ["set", "--sample", "2"], ["set", "--gpu", "on"], ["sql", "SELECT 1"])
+    asking = [s.start(CUDATRACE, command, "--session", s.name, *rest, preload=False, stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE, text=True) for command, *rest in commands]
+    for command, tool in zip(commands, asking):
+        with promise("daemon-stopped-tools"):
+            out, said = tool.communicate(timeout=DEADLINE_S)
+            equal((tool.returncode, out), (1, ""), command)
+            check(f"the daemon of session '{s.name}' (process {os.getpid()}) does not respond" in said, command, "said", said)
+    os.unlink(mute.getsockname())
 
 
 def start_churn(s):

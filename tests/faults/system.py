@@ -337,17 +337,19 @@ def killed_and_locked_out(u):
 
 def each_has_a_share(u):
     """Checks a flush while more calls are waiting than fit into one batch. A user's flush must store this user's calls, and the other calls
-    are stored in the next batch."""
+    are stored in the next batch. Root's flush must store all of them."""
     s = u.s
-    with promise("shares"):
+    for by_root in (False, True):
         s.daemon.send_signal(signal.SIGSTOP)
         ran = [(uid, u.start(uid, u.calls, "--threads", 4, "--calls", 60000, "--mix", "getctx", stdout=subprocess.DEVNULL))
                for uid in (ALICE, BOB)]
         equal([child.wait(DEADLINE_S) for _, child in ran], [0, 0], "their statuses")
         s.daemon.send_signal(signal.SIGCONT)
-        for uid, child in ran:
-            u.run(uid, u.cudatrace, "flush", "--session", s.name)
-            check_calls_of(s, uid, child.pid)
+        with promise("shares"):
+            for uid, child in ran:
+                u.run(0 if by_root else uid, u.cudatrace, "flush", "--session", s.name)
+                for other, its in ran if by_root else [(uid, child)]:
+                    check_calls_of(s, other, its.pid)
         s.check_identity(lost=None)
         late = int(s.status()["late"].split()[0])
         check(late > 0, "no call was left for a second batch")

@@ -1,6 +1,7 @@
 """Tests that processes without a segment are listed with the reason, and with exactly as many calls as they have made."""
 import os
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -72,6 +73,26 @@ def room_again():
         s.check_sums(lost=None)
 
 
+def many():
+    """Checks processes that begin while the daemon is stopped, and are more than the socket's queue takes."""
+    with Session() as s, promise("unrecorded"):
+        daemon = s.start_daemon()
+        daemon.send_signal(signal.SIGSTOP)
+        programs = [s.start(*UNCOUNTED, 'ulimit -f 0; exec "$0" "$@"', WORKLOADS / "gpu_work", "--rounds", 1, "--end", "commands",
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(30)]
+        for program in programs:
+            program.stdout.readline()
+        daemon.send_signal(signal.SIGCONT)
+        s.flush()  # empties the queue
+        for program in programs:
+            program.communicate(timeout=DEADLINE_S)
+            s.flush()
+        rows = listed(s, "pid, calls")
+        equal(sorted(pid for pid, _ in rows), sorted(program.pid for program in programs), "listed processes")
+        equal(len({calls for _, calls in rows}), 1, f"numbers of calls of equal programs: {rows}")
+        check(rows[0][1] > 10, "calls", rows[0])
+
+
 def own_folder():
     """Checks a process that has its own /dev/shm, as in a container."""
     with Session() as s, promise("unrecorded"):
@@ -82,7 +103,7 @@ def own_folder():
 
 
 def attack(session):
-    """Sends reports of no process, and of more processes than the daemon lists."""
+    """Sends reports of no process, many reports of one process, and reports of more processes than the daemon lists."""
     def report(image, cause=0, magic=b"CUDTUSR1"):
         return magic + struct.pack("<IIQQ", cause, 2 ** 32 - 1, image, 2 ** 64 - 1) + b"\x1b[1m\xff" * 51 + b"x"
 
@@ -90,6 +111,12 @@ def attack(session):
     to.connect(f"\0/dev/shm/cudatrace.0.{session}.bell")
     for datagram in b"", b"x", report(0) + b"x", report(0)[:-1], report(0, 3), report(0, magic=b"x" * 8), *map(report, range(1000)):
         to.send(datagram)
+    for _ in range(70):
+        child = os.fork()
+        if child == 0:
+            to.send(report(1))
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 def other_users(uid=12001):
@@ -106,9 +133,14 @@ def other_users(uid=12001):
         equal((len(rows), {row[0] for row in rows}), (64, {uid}), "listed processes and their users")
         check(all(calls <= 2 ** 48 for _, calls, _ in rows), rows[-1])
         check("\x1b" not in s.cudatrace("sql", "SELECT * FROM unrecorded").stdout, "an escape sequence is printed")
-        check("more processes of user" in s.log(), s.log())
+        check(f"of user {uid} cannot be recorded, and is not listed" in s.log(), s.log())
+        equal(max(calls for _, calls, _ in rows), 2 ** 48, "the calls of the process with many reports")
+        for n in range(1, 40):
+            equal(attempt(uid + n, lambda: attack(s.name)), "None", "another attack")
+        rows = listed(s, "uid")
+        check(64 * 4 <= len(rows) <= 448 and len({row[0] for row in rows}) == 28, "listed processes", len(rows))
         s.run(*LIMITED)
-        equal([row[0] for row in listed(s, "uid")][64:], [0], "the user of a process after the attack")
+        equal([row[0] for row in listed(s, "uid")][-1], 0, "the user of a process after the attack")
     with Session() as s, promise("unrecorded"):
         u = Users(s)
         shm = u.folder("shm")  # only root can create files in it
@@ -122,6 +154,7 @@ def other_users(uid=12001):
 
 no_room()
 room_again()
+many()
 if can("mount namespaces", "a process with its own /dev/shm"):
     own_folder()
 if can("several users", "processes of other users") and can("everyone's /dev/shm", "processes of other users"):

@@ -9,6 +9,7 @@ import mmap
 import os
 import random
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -104,9 +105,15 @@ def addresses():
                 s.flush()
             sizes.append(int(program.ask("size").split()[0]) * 1024)
             equal(program.ask("memory 200"), "written", f"200 MiB of the program's own, hook: {preload}")
+            # Rings that cannot grow become full while the daemon is stopped. The cause is the limit, not the control group.
+            s.daemon.send_signal(signal.SIGSTOP)
+            equal(program.ask("calls 5000"), "failed 0", "calls while the daemon is stopped")
+            s.daemon.send_signal(signal.SIGCONT)
             program.end()
         s.flush()
         s.check_identity(lost=None)
+        causes = dict(s.rows("SELECT cause, sum(calls) FROM losses GROUP BY cause"))
+        check(causes.get("memory", 0) > 0 and "cgroup" not in causes, "causes", causes)
         # The hook's own code and data do not count towards the sixteenth of the address space that the hook may use.
         taken, code = sizes[1] - sizes[0], 16 * MIB
         check(taken <= limit // 16 + code, "the hook took", taken, "of", limit)

@@ -28,21 +28,24 @@ static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_n
 
 static void check_held(void)
 {
+    expect("nobody is", !ct_report_holds(&(struct ct_report){ 0 }, 1, true));
     /* Adding the same users again must not use more entries of the list. */
     struct ct_report report = held_of(1, CT_HELD_MAX, 20), earlier = held_of(1, CT_HELD_MAX, 10);
     ct_report_add(&report, &earlier);
     expect("the later moment counts", report.flushed_ns == 20);
-    expect("those who were held are", ct_report_holds(&report, 1) && ct_report_holds(&report, CT_HELD_MAX));
-    expect("nobody else is", !ct_report_holds(&report, CT_HELD_MAX + 1));
+    expect("those who were held are",
+           ct_report_holds(&report, 1, false) && ct_report_holds(&report, CT_HELD_MAX, false));
+    expect("somebody is", ct_report_holds(&report, CT_HELD_MAX + 1, true));
+    expect("nobody else is", !ct_report_holds(&report, CT_HELD_MAX + 1, false));
     /* If more users are held back than the report can list, every user counts as held back. */
     earlier = held_of(100, 1, 30);
     ct_report_add(&report, &earlier);
     expect("what is flushed stays so", report.flushed_ns == 30);
-    expect("one who was held before is", ct_report_holds(&report, 100));
+    expect("one who was held before is", ct_report_holds(&report, 100, false));
     report = held_of(1, 1, 10);
     earlier = held_of(1, CT_HELD_MAX + 1, 10);
     ct_report_add(&report, &earlier);
-    expect("one of those who had no room is", ct_report_holds(&report, CT_HELD_MAX + 1));
+    expect("one of those who had no room is", ct_report_holds(&report, CT_HELD_MAX + 1, false));
 }
 
 static struct ct_shm shm;

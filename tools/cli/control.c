@@ -30,7 +30,7 @@ static bool same_database(const struct ct_session_choice *choice, int fd)
     char served[CT_ANSWER_BYTES];
     if (!choice->database)
         return true;
-    const enum ct_answer answer = ct_client_ask(fd, "database", served, 0);
+    const enum ct_answer answer = ct_client_ask(fd, "database", served, CT_ANSWER_S);
     if (answer == CT_ANSWER_OK && ct_series_has(choice->database, served))
         return true;
     if (answer == CT_ANSWER_NONE)
@@ -264,7 +264,7 @@ static int print_status(int argc, char **argv)
     const int fd = reach(&choice, "status", CT_GUESS_ONLY_ONE);
     if (fd < 0)
         return EXIT_FAILURE;
-    char *text = ct_client_status(fd, 0);
+    char *text = ct_client_status(fd, CT_ANSWER_S);
     if (text)
         fputs(text, stdout);
     else

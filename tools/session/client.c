@@ -77,13 +77,23 @@ bool ct_client_is_stopped(int fd)
     return daemon > 0 && ct_proc_is_stopped(daemon);
 }
 
+bool ct_client_is_silent(int fd)
+{
+    char byte;
+    const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
 const char *ct_client_why(int fd)
 {
     static char why[128];
-    if (!ct_client_is_stopped(fd))
-        return "closed the connection";
-    snprintf(why, sizeof(why), "(process %d) is stopped; resume it with `kill -CONT %d`", (int)daemon_of(fd),
-             (int)daemon_of(fd));
+    const int daemon = (int)daemon_of(fd);
+    if (ct_client_is_stopped(fd))
+        snprintf(why, sizeof(why), "(process %d) is stopped; resume it with `kill -CONT %d`", daemon, daemon);
+    else if (ct_client_is_silent(fd))
+        snprintf(why, sizeof(why), "(process %d) does not respond; `kill %d` ends it", daemon, daemon);
+    else
+        snprintf(why, sizeof(why), "closed the connection");
     return why;
 }
 
@@ -141,7 +151,12 @@ enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES
         const char *word;
         enum ct_answer answer;
     } words[] = { { "ok", CT_ANSWER_OK }, { "error", CT_ANSWER_ERROR }, { "refused", CT_ANSWER_REFUSED } };
-    if (!send_line(fd, line) || !read_line(fd, until(patience_s), text, CT_ANSWER_BYTES))
+    /* A daemon needs time for some requests, but answers `database` at once. Send both requests first,
+     * because a daemon that is stopped carries out the request when it continues. */
+    const bool asks_first = patience_s == 0;
+    if ((asks_first && !send_line(fd, "database")) || !send_line(fd, line) ||
+        (asks_first && !read_line(fd, until(CT_ANSWER_S), text, CT_ANSWER_BYTES)) ||
+        !read_line(fd, until(patience_s), text, CT_ANSWER_BYTES))
         return CT_ANSWER_NONE;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         const size_t length = strlen(words[i].word);

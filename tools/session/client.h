@@ -4,7 +4,10 @@
 
 #include "session_choice.h"
 
-enum { CT_ANSWER_BYTES = 4800 }; /* large enough for the longest answer, a path and a sentence */
+enum {
+    CT_ANSWER_BYTES = 4800, /* large enough for the longest answer, a path and a sentence */
+    CT_ANSWER_S = 5,        /* limit on waiting for an answer that a daemon gives at once */
+};
 
 /* Connects to the session's daemon. Like the hook, tries this user's own daemon first, and then the system
  * daemon. Returns -1 if no daemon serves the session. */
@@ -16,16 +19,16 @@ int ct_client_connect_own(const struct ct_session_choice *choice);
 int ct_client_connect_path(const char *path, uint32_t uid);
 
 enum ct_answer {
-    CT_ANSWER_NONE, /* the daemon has exited or is stopped; see ct_client_why() */
+    CT_ANSWER_NONE, /* the daemon has exited, is stopped or does not respond; see ct_client_why() */
     CT_ANSWER_OK,
     CT_ANSWER_ERROR,   /* the request failed, and `text` gives the reason */
     CT_ANSWER_REFUSED, /* permission denied, and `text` names the users who have permission */
 };
 /* Sends a request line and reads the answer. Stores the answer, without its first word, in `text`. Waits up
- * to `patience_s` seconds for a busy daemon (0: no limit). */
+ * to `patience_s` seconds for a busy daemon (0: no limit, if the daemon responds within CT_ANSWER_S). */
 enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES], unsigned patience_s);
 /* Returns the daemon's status as lines of text, which the caller frees, or NULL if the status is not received
- * completely. Waits up to `patience_s` seconds for a busy daemon (0: no limit). */
+ * completely. Waits up to `patience_s` seconds for a busy daemon. */
 char *ct_client_status(int fd, unsigned patience_s);
 /* Stores the value that follows a keyword in the status. Returns false and an empty value if the keyword is
  * missing. */
@@ -39,5 +42,7 @@ void ct_client_await_end(int fd);
 const char *ct_client_why(int fd);
 /* Returns whether a signal or a debugger has stopped the daemon's process. */
 bool ct_client_is_stopped(int fd);
+/* Returns whether the daemon still has the connection, although it has not answered. */
+bool ct_client_is_silent(int fd);
 
 #endif

@@ -122,7 +122,7 @@ static int try_hold(const char *command, const struct ct_session_choice *choice,
     const int fd = choice->database ? ct_client_connect_own(choice) : ct_client_connect(choice);
     if (fd < 0)
         return -1;
-    if (ct_client_ask(fd, "hold", database, 0) == CT_ANSWER_OK)
+    if (ct_client_ask(fd, "hold", database, CT_ANSWER_S) == CT_ANSWER_OK)
         return fd;
     const bool stopped = ct_client_is_stopped(fd);
     if (stopped)

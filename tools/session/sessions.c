@@ -161,7 +161,8 @@ void ct_session_prefer_live(struct ct_session_choice *choice, const char *comman
 }
 
 /* Connects to the trace's daemon, as ct_session_connect_writer() does. If `says_why`, reports that the daemon
- * is stopped. A daemon reports the path of its first file, which may be any file of the trace. */
+ * is stopped or does not respond. A daemon reports the path of its first file, which may be any file of the
+ * trace. */
 static int connect_writer(const struct ct_session_choice *choice, const char *path, bool says_why)
 {
     struct ct_session_choice whose = *choice;
@@ -178,7 +179,7 @@ static int connect_writer(const struct ct_session_choice *choice, const char *pa
         return daemon;
     if (answer == CT_ANSWER_REFUSED && choice->session_option)
         return daemon;
-    if (says_why && is_known && answer == CT_ANSWER_NONE && daemon >= 0 && ct_client_is_stopped(daemon))
+    if (says_why && is_known && answer == CT_ANSWER_NONE && daemon >= 0 && ct_client_is_silent(daemon))
         ct_fail(0, "the daemon of session '%s' %s; until then, the trace lacks its newest calls",
                 whose.session, ct_client_why(daemon));
     if (daemon >= 0)
@@ -224,21 +225,22 @@ void ct_sessions_say(const struct ct_session_choice *choice)
 static bool ask_trace(const struct ct_session_choice *choice, char path[CT_ANSWER_BYTES])
 {
     const int daemon = ct_client_connect(choice);
-    const enum ct_answer said = daemon >= 0 ? ct_client_ask(daemon, "database", path, 0) : CT_ANSWER_NONE;
-    const bool is_stopped = said != CT_ANSWER_OK && daemon >= 0 && ct_client_is_stopped(daemon);
+    const enum ct_answer said =
+        daemon >= 0 ? ct_client_ask(daemon, "database", path, CT_ANSWER_S) : CT_ANSWER_NONE;
+    const bool is_silent = said == CT_ANSWER_NONE && daemon >= 0 && ct_client_is_silent(daemon);
     if (said == CT_ANSWER_REFUSED)
         ct_fail(0,
                 "session '%s' is served by the system daemon, whose trace only root, or a group chosen by "
                 "root, can read",
                 choice->session);
-    else if (is_stopped)
+    else if (is_silent)
         ct_fail(0, "the daemon of session '%s' %s; use --db to select a trace without the daemon",
                 choice->session, ct_client_why(daemon));
     else if (said != CT_ANSWER_OK)
         strcpy(path, "trace.db");
     if (daemon >= 0)
         close(daemon);
-    return said != CT_ANSWER_REFUSED && !is_stopped;
+    return said != CT_ANSWER_REFUSED && !is_silent;
 }
 
 sqlite3 *ct_meant_trace_open(const struct ct_session_choice *choice, struct ct_series *found)

@@ -2,13 +2,12 @@
 
 #include "room.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOMENT_MAX 4e18 /* nanoseconds */
+#define MOMENT_MAX_NS INT64_C(4000000000000000000)
 
 /* ---- kinds of events ---- */
 
@@ -120,9 +119,10 @@ static void end_event(struct ct_chrome *chrome, const struct ct_chrome_event *en
             drop(chrome, "E", "an event ends that did not begin");
         return;
     }
-    begun->end_us = end->start_us;
-    if (end->start_us < begun->start_us) {
-        drop(chrome, "B E", "an event ends %.3f us before it began", begun->start_us - end->start_us);
+    begun->end_ns = end->start_ns;
+    if (end->start_ns < begun->start_ns) {
+        drop(chrome, "B E", "an event ends %.3f us before it began",
+             (double)(begun->start_ns - end->start_ns) / 1000);
         begun->phase = CT_CHROME_NO_PHASE;
     }
 }
@@ -143,8 +143,8 @@ static void add_half(struct ct_chrome *chrome, struct ct_chrome_event *event, co
     free(key);
     if (!half)
         return;
-    half->end_us = half->start_us > event->start_us ? half->start_us : event->start_us;
-    half->start_us = half->start_us < event->start_us ? half->start_us : event->start_us;
+    half->end_ns = half->start_ns > event->start_ns ? half->start_ns : event->start_ns;
+    half->start_ns = half->start_ns < event->start_ns ? half->start_ns : event->start_ns;
     if (event->phase == 'b') {
         half->place = chrome->from.begin;
         half->bytes = chrome->from.bytes;
@@ -153,9 +153,10 @@ static void add_half(struct ct_chrome *chrome, struct ct_chrome_event *event, co
     half->phase = 'b';
 }
 
-static bool is_time(double us)
+/* Reads a member in microseconds. Returns false if it is not a time from 0 on. */
+static bool read_time(const struct ct_chrome *chrome, const json_t *object, const char *name, int64_t *ns)
 {
-    return us >= 0 && us * 1000 < MOMENT_MAX;
+    return ct_json_scaled(object, chrome->from.text, chrome->from.bytes, name, 3, ns) && *ns < MOMENT_MAX_NS;
 }
 
 /* Returns the number of the event's thread, or 0 after dropping the event. */
@@ -186,23 +187,22 @@ static int64_t thread_of(struct ct_chrome *chrome, const json_t *object)
 /* Fills in the times of an event. Returns false after dropping it. */
 static bool set_times(struct ct_chrome *chrome, const json_t *object, struct ct_chrome_event *event)
 {
-    const json_t *dur = json_object_get(object, "dur");
-    double dur_us = 0;
-    event->end_us = NAN;
-    if (!ct_json_is_number(json_object_get(object, "ts"), &event->start_us) || !is_time(event->start_us)) {
+    int64_t duration_ns = 0;
+    event->end_ns = CT_CHROME_NOT_YET;
+    if (!read_time(chrome, object, "ts", &event->start_ns)) {
         drop_member(chrome, object, "ts", "a number of microseconds, from 0 on");
         return false;
     }
     if (event->phase == 'i' || event->phase == 'I')
-        event->end_us = event->start_us;
+        event->end_ns = event->start_ns;
     if (event->phase != 'X')
         return true;
-    event->end_us = event->start_us;
-    if (dur && (!ct_json_is_number(dur, &dur_us) || dur_us < 0 || !is_time(event->start_us + dur_us))) {
+    if (json_object_get(object, "dur") &&
+        (!read_time(chrome, object, "dur", &duration_ns) || event->start_ns + duration_ns >= MOMENT_MAX_NS)) {
         drop_member(chrome, object, "dur", "a number of microseconds, from 0 on");
         return false;
     }
-    event->end_us += dur_us;
+    event->end_ns = event->start_ns + duration_ns;
     return true;
 }
 
@@ -228,7 +228,8 @@ static void take_event(struct ct_chrome *chrome, const json_t *object)
     const bool is_nested = strcmp(phase, "B") == 0 || strcmp(phase, "E") == 0;
     const bool is_left = is_left_out(ct_json_text(object, "cat", "")) ||
                          (*phase == 'i' && strcmp(ct_json_text(object, "s", ""), "g") == 0);
-    struct ct_chrome_event event = { .end_us = NAN, .phase = *phase && !phase[1] ? *phase : '?' };
+    struct ct_chrome_event event = { .end_ns = CT_CHROME_NOT_YET,
+                                     .phase = *phase && !phase[1] ? *phase : '?' };
     if (is_left && !is_nested)
         add_kernel(chrome, object);
     if ((is_left && !is_nested) || is_left_out_phase(phase))
@@ -238,7 +239,7 @@ static void take_event(struct ct_chrome *chrome, const json_t *object)
         return;
     /* The end of an event that is not stored must not end the event around it. */
     if (is_left || !fill_event(chrome, object, &event)) {
-        event.start_us = NAN;
+        event.start_ns = CT_CHROME_NOT_YET;
         event.phase = CT_CHROME_NO_PHASE;
         if (!is_nested)
             return;

@@ -9,10 +9,11 @@
 #include "json_value.h"
 
 #define CT_CHROME_NO_PHASE '\0'
+#define CT_CHROME_NOT_YET  INT64_MAX
 
 struct ct_chrome_event {
-    double start_us, end_us; /* NAN: not ended */
-    int64_t place, below;    /* offset in the file; index of the enclosing open event, or -1 */
+    int64_t start_ns, end_ns; /* CT_CHROME_NOT_YET: not ended */
+    int64_t place, below;     /* offset in the file; index of the enclosing open event, or -1 */
     size_t bytes;
     int64_t thread; /* the number of its process and thread */
     uint8_t depth;

@@ -4,14 +4,13 @@
 #include "unpack.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_NS INT64_C(1000000000) /* start of a clock whose origin is unknown */
-#define EPOCH_US 1e14                /* a clock in microseconds this large is the time of day */
+#define FIRST_NS INT64_C(1000000000)         /* start of a clock whose origin is unknown */
+#define EPOCH_NS INT64_C(100000000000000000) /* a clock that is this large is the time of day */
 
 static const char no_memory[] = "cannot be read: out of memory";
 
@@ -22,18 +21,15 @@ static int by_thread(const void *a, const void *b)
     const struct ct_chrome_event *one = a, *other = b;
     if (one->thread != other->thread)
         return (one->thread > other->thread) - (one->thread < other->thread);
-    if (one->start_us != other->start_us)
-        return (one->start_us > other->start_us) - (one->start_us < other->start_us);
-    return (one->end_us < other->end_us) - (one->end_us > other->end_us);
+    if (one->start_ns != other->start_ns)
+        return (one->start_ns > other->start_ns) - (one->start_ns < other->start_ns);
+    return (one->end_ns < other->end_ns) - (one->end_ns > other->end_ns);
 }
 
 static int by_end(const void *a, const void *b)
 {
     const struct ct_chrome_event *one = a, *other = b;
-    const bool one_open = isnan(one->end_us), other_open = isnan(other->end_us);
-    if (one_open || other_open)
-        return one_open - other_open;
-    return (one->end_us > other->end_us) - (one->end_us < other->end_us);
+    return (one->end_ns > other->end_ns) - (one->end_ns < other->end_ns);
 }
 
 static int by_correlation(const void *a, const void *b)
@@ -68,7 +64,7 @@ static bool find_depths(struct ct_chrome *chrome)
     for (size_t i = 0; i < chrome->events; i++) {
         struct ct_chrome_event *event = &chrome->event[i];
         while (depth > 0 &&
-               (around[depth - 1]->thread != event->thread || around[depth - 1]->end_us <= event->start_us))
+               (around[depth - 1]->thread != event->thread || around[depth - 1]->end_ns <= event->start_ns))
             calls -= around[--depth]->is_call;
         const size_t seen = event->is_call ? calls : depth;
         event->depth = (uint8_t)(seen < 15 ? seen : 15);
@@ -82,11 +78,6 @@ static bool find_depths(struct ct_chrome *chrome)
 }
 
 /* ---- writing ---- */
-
-static int64_t nanoseconds(double us)
-{
-    return (int64_t)(us * 1000 + 0.5);
-}
 
 static json_t *read_again(int fd, int64_t place, size_t bytes)
 {
@@ -160,13 +151,13 @@ static bool write_event(const struct ct_chrome *chrome, int fd, FILE *to, const 
     json_t *object = read_again(fd, event->place, event->bytes);
     if (!object)
         return false;
-    const bool is_open = isnan(event->end_us);
+    const bool is_open = event->end_ns == CT_CHROME_NOT_YET;
     const char *layer = ct_chrome_layer(ct_json_text(object, "cat", ""), ct_json_text(object, "name", ""));
     const char *range = event->phase == 'b'          ? "nvtxRangeStart"
                         : strchr("iI", event->phase) ? "nvtxMark"
                                                      : "nvtxRangePush";
-    const int64_t start_ns = chrome->base_ns + nanoseconds(event->start_us);
-    int64_t end_ns = is_open ? start_ns : chrome->base_ns + nanoseconds(event->end_us);
+    const int64_t start_ns = chrome->base_ns + event->start_ns;
+    int64_t end_ns = is_open ? start_ns : chrome->base_ns + event->end_ns;
     json_t *details = details_of(chrome, fd, event, object);
     if (!is_open) {
         json_object_set_new(details, "duration_ns", json_integer(end_ns - start_ns));
@@ -187,14 +178,14 @@ static bool write_event(const struct ct_chrome *chrome, int fd, FILE *to, const 
 
 static bool write_lines(struct ct_chrome *chrome, int fd, FILE *to)
 {
-    double first_us = INFINITY;
+    int64_t first_ns = INT64_MAX;
     for (size_t i = 0; i < chrome->events; i++)
-        first_us = chrome->event[i].start_us < first_us ? chrome->event[i].start_us : first_us;
-    if (first_us > EPOCH_US) /* the time of day, which all ranks of a job share */
+        first_ns = chrome->event[i].start_ns < first_ns ? chrome->event[i].start_ns : first_ns;
+    if (first_ns > EPOCH_NS) /* the time of day, which all ranks of a job share */
         chrome->base_ns = 0;
     else if (chrome->base_ns <= 0)
-        chrome->base_ns = FIRST_NS - nanoseconds(first_us);
-    const int64_t first_ns = chrome->base_ns + nanoseconds(first_us);
+        chrome->base_ns = FIRST_NS - first_ns;
+    first_ns += chrome->base_ns;
     int64_t last_ns = 0;
     qsort(chrome->event, chrome->events, sizeof(*chrome->event), by_end);
     if (chrome->kernels)

@@ -82,10 +82,9 @@ static int check_header(struct ct_dump_file *file, ssize_t got)
 
 static int open_unpacked(struct ct_dump_file *file)
 {
-    char why[512];
-    const int fd = ct_unpack(file->fd, why, sizeof(why));
+    const int fd = ct_unpack(file->fd, file->cut, sizeof(file->cut));
     if (fd < 0)
-        return fail(file, why);
+        return fail(file, file->cut);
     close(file->fd);
     file->fd = fd;
     return 0;
@@ -100,10 +99,13 @@ static int open_lines(struct ct_dump_file *file, int64_t from, bool is_converted
 
 static int open_chrome(struct ct_dump_file *file, int64_t from)
 {
+    char why[sizeof(file->cut)];
     file->dropped.noun = "event";
-    const int fd = ct_chrome_lines(file->fd, from, &file->dropped, file->cut, sizeof(file->cut));
+    const int fd = ct_chrome_lines(file->fd, from, &file->dropped, why, sizeof(why));
     if (fd < 0)
-        return fail(file, file->cut);
+        return fail(file, why);
+    if (!*file->cut) /* the decompression's reason explains why the document is truncated */
+        memcpy(file->cut, why, sizeof(why));
     close(file->fd);
     file->fd = fd;
     return open_lines(file, 0, true);
@@ -197,7 +199,7 @@ bool ct_dump_next(struct ct_dump_file *file)
     const ssize_t got = read_at(file, &file->head, sizeof(file->head));
     const unsigned long long frame_at = file->frame_at = file->at;
     if (got == 0)
-        return false;
+        return *file->cut ? end(file, "%s", file->cut) : false;
     const struct ct_dump_frame *head = &file->head;
     const bool whole = got == sizeof(*head);
     if (whole &&

@@ -19,7 +19,7 @@ struct ct_dump_file {
     uint8_t *frame;        /* buffer for the events */
     size_t capacity;
     uint64_t frames;                /* number of frames returned */
-    char cut[CT_MESSAGE_BYTES];     /* why the lines end early; empty if they are complete */
+    char cut[CT_MESSAGE_BYTES];     /* why the data ends early; empty if it is complete */
     struct ct_dropped dropped;      /* lines or events that were not returned */
     struct ct_json_lines *lines;    /* the source of the frames; NULL: the file itself */
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the regular end of the file */

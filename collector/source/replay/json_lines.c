@@ -112,15 +112,24 @@ static bool tell_process(struct ct_json_lines *lines, const struct ct_json_line 
     return good;
 }
 
+/* Returns the ID of a process or thread. `of` is its instance or the ID of its process. Returns 0 if out of
+ * memory, or if `is_new` is NULL and there is no ID yet. */
+static int64_t number_of(struct ct_interner *identities, int64_t of, const char *identity, bool *is_new)
+{
+    char *key;
+    if (asprintf(&key, "%lld %s", (long long)of, identity) < 0)
+        return 0;
+    const int64_t number =
+        is_new ? ct_interner_get(identities, key, is_new) : ct_interner_find(identities, key);
+    free(key);
+    return number;
+}
+
 /* Returns the ID of the process, which is also the ID of its segment, or 0 if out of memory. */
 static int64_t process_of(struct ct_json_lines *lines, const struct ct_json_line *line, int64_t at_ns)
 {
     bool is_new = false;
-    char *key;
-    if (asprintf(&key, "%lld %s", (long long)line->instance, line->process) < 0)
-        return 0;
-    const int64_t number = ct_interner_get(&lines->processes, key, &is_new);
-    free(key);
+    const int64_t number = number_of(&lines->processes, line->instance, line->process, &is_new);
     return number == 0 || !is_new || tell_process(lines, line, number, at_ns) ? number : 0;
 }
 
@@ -130,10 +139,13 @@ static struct thread *add_thread(struct ct_json_lines *lines, const struct ct_js
     const char *name = ct_json_identity_name(line->thread, UINT32_MAX);
     const struct ct_dump_thread body = { segment_id, thread_id,
                                          (uint64_t)ct_json_identity_number(line->thread, UINT32_MAX) };
+    /* A trace that continues in its next file keeps the threads that have lanes (schema/rollover.sql). */
+    const struct ct_lane_facts lane = { segment_id, thread_id, .lane = (uint64_t)thread_id };
     char comm[sizeof(struct ct_thread_name)];
     snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(comm) - 1, name);
     if (!ct_make_room(&lines->thread, lines->thread_count, &lines->thread_room, sizeof(*lines->thread)) ||
-        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ comm }))
+        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ comm }) ||
+        !ct_dump_add(&lines->frame.events, CT_DUMP_LANE, &lane, 0))
         return NULL;
     struct thread *thread = &lines->thread[lines->thread_count++];
     *thread = (struct thread){ 0 };
@@ -147,12 +159,9 @@ static struct thread *thread_of(struct ct_json_lines *lines, const struct ct_jso
     /* `ts` is relative to the start of the first process. */
     body->segment_id =
         process_of(lines, line, lines->offset_ns + (lines->process_count > 0 ? line->at_ns : 0));
-    char *key = NULL;
-    if (body->segment_id == 0 || asprintf(&key, "%lld %s", (long long)body->segment_id, line->thread) < 0)
-        return NULL;
-    body->thread_id = ct_interner_get(&lines->threads, key, &is_new);
-    free(key);
-    if (body->thread_id == 0)
+    if (body->segment_id != 0)
+        body->thread_id = number_of(&lines->threads, body->segment_id, line->thread, &is_new);
+    if (body->segment_id == 0 || body->thread_id == 0)
         return NULL;
     return is_new ? add_thread(lines, line, body->segment_id, body->thread_id)
                   : &lines->thread[body->thread_id - 1];
@@ -191,6 +200,19 @@ static bool begin(struct ct_json_lines *lines, const struct ct_json_line *line)
     return fail_memory(lines);
 }
 
+/* Returns whether a call has begun and has not returned. */
+static bool has_begun(struct ct_json_lines *lines, const struct ct_json_line *line)
+{
+    const int64_t process =
+        number_of((struct ct_interner *)&lines->processes, line->instance, line->process, NULL);
+    const int64_t number = number_of(&lines->threads, process, line->thread, NULL);
+    const struct thread *thread = number > 0 ? &lines->thread[number - 1] : NULL;
+    size_t i = thread ? thread->count : 0;
+    while (i > 0 && thread->begun[i - 1].op_id != line->op_id)
+        i--;
+    return i > 0;
+}
+
 /* Removes a call from the open calls, searching from the innermost call outwards. */
 static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call)
 {
@@ -206,8 +228,7 @@ static bool take(struct thread *thread, int64_t op_id, struct ct_json_call *call
 
 /* Sets the times of a call. If cudatrace wrote the line, it has the exact duration, and the op_id is the
  * return time. */
-static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, bool has_begun,
-                      struct ct_json_call *call)
+static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *line, struct ct_json_call *call)
 {
     const int64_t duration_ns = ct_json_integer(line->details, "duration_ns", -1);
     if (duration_ns >= 0) {
@@ -227,7 +248,7 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
         return true;
     }
     const int64_t end_ns = lines->offset_ns + line->at_ns;
-    const int64_t start_ns = has_begun ? (int64_t)call->body.end_ns : end_ns;
+    const int64_t start_ns = (int64_t)call->body.end_ns;
     if (end_ns < start_ns)
         return drop(lines, "order", "the call with op_id %lld returns %lld ns before it began",
                     (long long)line->op_id, (long long)(start_ns - end_ns));
@@ -240,18 +261,21 @@ static bool end(struct ct_json_lines *lines, const struct ct_json_line *line)
 {
     struct ct_json_call call = { 0 };
     struct ct_dump_call place = { 0 };
+    /* Only cudatrace's lines have a duration, so that a window of them may begin within a call. */
+    if (ct_json_integer(line->details, "duration_ns", -1) < 0 && !has_begun(lines, line))
+        return drop(lines, "E", "the call with op_id %lld ends, but did not begin", (long long)line->op_id);
     struct thread *thread = thread_of(lines, line, &place);
     if (!thread)
         return fail_memory(lines);
-    const bool has_begun = take(thread, line->op_id, &call);
-    if (!has_begun) {
+    const bool is_open = take(thread, line->op_id, &call);
+    if (!is_open) {
         call.body = place;
         if (!fill(lines, line, &call))
             return fail_memory(lines);
     }
     call.body.thread_id = place.thread_id;
     call.body.status = (int32_t)ct_json_integer(line->details, "status", 0);
-    bool good = set_times(lines, line, has_begun, &call);
+    bool good = set_times(lines, line, &call);
     if (good) {
         uint8_t *payload = ct_dump_add(&lines->frame.events, CT_DUMP_CALL, &call.body, call.payload_bytes);
         if (payload)
@@ -294,6 +318,7 @@ static bool read_members(struct ct_json_lines *lines, const json_t *object, stru
 {
     const char *phase = ct_json_text(object, "phase", "");
     double ts;
+    const int64_t max_ns = (int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns;
     line->name = ct_json_text(object, "name", "");
     line->details = json_object_get(object, "details");
     line->is_begin = strcmp(phase, "B") == 0;
@@ -311,10 +336,9 @@ static bool read_members(struct ct_json_lines *lines, const json_t *object, stru
         return drop_member(lines, object, "phase", "\"B\" or \"E\"");
     if (line->instance < 1 || line->instance > INT32_MAX)
         return drop_member(lines, object, "instance", "a number from 1 to 2147483647");
-    const double ns = ts * 1e9;
-    if (!(ns >= 0 && ns < (double)((int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns)))
+    if (!ct_json_scaled(object, lines->text, strlen(lines->text), "ts", 9, &line->at_ns) ||
+        line->at_ns >= max_ns)
         return drop_member(lines, object, "ts", "seconds since the beginning of the trace");
-    line->at_ns = (int64_t)(ns + 0.5);
     return true;
 }
 
@@ -405,13 +429,11 @@ static void find_offset(struct ct_json_lines *lines, int64_t from)
     for (size_t i = 0, bytes; i < OFFSET_LINES && duration_ns < 0 && (bytes = get_line(lines)) > 0; i++) {
         json_t *object = ct_json_parse(lines->text, bytes, NULL);
         const int64_t op_id = ct_json_integer(object, "op_id", 0);
-        double ns;
-        ct_json_is_number(json_object_get(object, "ts"), &ns);
-        ns *= 1e9;
+        int64_t at_ns;
+        const bool has_ts = ct_json_scaled(object, lines->text, strlen(lines->text), "ts", 9, &at_ns);
         duration_ns = ct_json_integer(json_object_get(object, "details"), "duration_ns", -1);
-        if (duration_ns >= 0 && op_id > 0 && op_id <= (int64_t)CT_DUMP_MOMENT_MAX && ns >= 0 &&
-            ns <= (double)op_id)
-            lines->offset_ns = op_id - (int64_t)(ns + 0.5);
+        if (duration_ns >= 0 && op_id > 0 && op_id <= (int64_t)CT_DUMP_MOMENT_MAX && has_ts && at_ns <= op_id)
+            lines->offset_ns = op_id - at_ns;
         json_decref(object);
     }
     fseeko(lines->file, from, SEEK_SET);

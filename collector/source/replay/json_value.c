@@ -209,6 +209,68 @@ bool ct_json_is_integer(const json_t *value, int64_t *integer)
     return true;
 }
 
+/* Returns the first byte of a member's value, after the quote of a string, or NULL. Like the parser, takes
+ * the last of several members with the same name. Does not find a name that is written with escapes. */
+static const char *find_member(const char *text, size_t bytes, const char *name)
+{
+    const char *found = NULL, *end = text + bytes;
+    int depth = 0;
+    bool is_name = false;
+    for (const char *at = text; at < end; at++) {
+        if (*at == '"') {
+            const char *begin = ++at;
+            while (at < end && *at != '"')
+                at += *at == '\\' ? 2 : 1;
+            if (is_name && at < end && strncmp(begin, name, (size_t)(at - begin)) == 0 && !name[at - begin]) {
+                found = at + 1 + strspn(at + 1, ": \t\r\n");
+                found += *found == '"';
+            }
+            is_name = false;
+            continue;
+        }
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        is_name |= depth == 1 && (*at == '{' || *at == ',');
+    }
+    return found;
+}
+
+/* Reads a decimal number. Returns false if it is negative, not decimal, or too large. */
+static bool scale(const char *text, int exponent, int64_t *product)
+{
+    static const char digits[] = "0123456789";
+    const char *whole = text + (*text == '-');
+    const long wholes = (long)strspn(whole, digits);
+    const char *part = whole + wholes + (whole[wholes] == '.');
+    const long parts = whole[wholes] == '.' ? (long)strspn(part, digits) : 0;
+    char *end = (char *)part + parts;
+    const long power = exponent + ((*end | 0x20) == 'e' ? strtol(end + 1, &end, 10) : 0);
+    *product = 0;
+    if (wholes == 0 || isalnum((unsigned char)*end) || power > 1000 || power < -1000)
+        return false;
+    for (long i = 0; i <= wholes + power; i++) {
+        const int digit = i < wholes ? whole[i] - '0' : i < wholes + parts ? part[i - wholes] - '0' : 0;
+        if (i == wholes + power)
+            *product += digit >= 5;
+        else if (*product > (INT64_MAX - 10) / 10)
+            return false;
+        else
+            *product = *product * 10 + digit;
+    }
+    return *text != '-' || *product == 0;
+}
+
+bool ct_json_scaled(const json_t *object, const char *text, size_t bytes, const char *name, int exponent,
+                    int64_t *product)
+{
+    double number;
+    char decimal[64];
+    if (!ct_json_is_number(json_object_get(object, name), &number))
+        return false;
+    const char *found = find_member(text, bytes, name);
+    snprintf(decimal, sizeof(decimal), "%.17g", number);
+    return scale(found ? found : decimal, exponent, product);
+}
+
 int64_t ct_json_integer(const json_t *object, const char *name, int64_t otherwise)
 {
     int64_t integer;

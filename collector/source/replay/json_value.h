@@ -16,6 +16,12 @@ json_t *ct_json_parse(const char *text, size_t bytes, char why[JSON_ERROR_TEXT_L
 bool ct_json_is_number(const json_t *value, double *number);
 bool ct_json_is_integer(const json_t *value, int64_t *integer);
 
+/* Reads a member that is a number from 0 on, and multiplies it by 10 to the power `exponent`, without the
+ * rounding of a double. `text` is the text that `object` was parsed from. It ends with a NUL after `bytes`
+ * bytes. Returns false if there is no such member, or if the product is too large. */
+bool ct_json_scaled(const json_t *object, const char *text, size_t bytes, const char *name, int exponent,
+                    int64_t *product);
+
 int64_t ct_json_integer(const json_t *object, const char *name, int64_t otherwise);
 const char *ct_json_text(const json_t *object, const char *name, const char *otherwise);
 

@@ -168,8 +168,10 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     struct ct_dump_view view;
     if (ct_known_save(&replay->known, batch->ledger) != 0)
         return -1;
-    while (replay->loaded && is_taken(replay) && ct_dump_view(&replay->file, &at, &view)) {
-        if (ct_known_save_event(&replay->known, batch->ledger, &view) != 0)
+    while (replay->loaded && ct_dump_view(&replay->file, &at, &view)) {
+        /* The trace may continue in its next file before the whole frame is taken, and needs the lanes. */
+        if ((is_taken(replay) || view.type == CT_DUMP_LANE) &&
+            ct_known_save_event(&replay->known, batch->ledger, &view) != 0)
             return -1;
     }
     return 0;

@@ -47,26 +47,24 @@ static int fail_temporary(char *why, size_t bytes)
                 ct_nameless_folder(), strerror(errno));
 }
 
-/* Copies the decompressed data. Returns 0, or -1 with the rest of a sentence in `why`. */
+/* Copies the decompressed data. Returns 0, or -1 with the rest of a sentence in `why`. If only the end of the
+ * data cannot be read, returns 0, but also writes to `why`. */
 static int copy(gzFile from, int to, char *why, size_t bytes)
 {
     char *piece = malloc(PIECE_BYTES);
-    int error = piece ? 0 : fail(why, bytes, "cannot be decompressed: out of memory");
+    int error = piece ? 0 : fail(why, bytes, "cannot be decompressed: out of memory"), n = 1;
     long long copied = 0;
-    for (int n = 1; !error && n > 0; copied += n > 0 ? n : 0) {
-        n = gzread(from, piece, PIECE_BYTES);
-        if (n > 0 && !write_all(to, piece, (size_t)n))
+    while (!error && (n = gzread(from, piece, PIECE_BYTES)) > 0) {
+        if (!write_all(to, piece, (size_t)n))
             error = fail_temporary(why, bytes);
-        else if (n < 0)
-            error = -1;
+        copied += n;
     }
     free(piece);
     /* For some truncated files, only gzclose() fails. */
-    if (gzclose(from) != Z_OK)
-        error = -1;
-    return error && !why[0]
-               ? fail(why, bytes, "is damaged or truncated: its decompression stops after %lld bytes", copied)
-               : error;
+    const bool is_whole = gzclose(from) == Z_OK && n == 0;
+    if (!is_whole && !error)
+        fail(why, bytes, "is damaged or truncated: its decompression stops after %lld bytes", copied);
+    return !is_whole && copied == 0 ? -1 : error;
 }
 
 const char *ct_nameless_folder(void)

@@ -12,7 +12,8 @@ const char *ct_nameless_folder(void);
 /* Creates an empty unnamed file. Returns a descriptor, or -1 with errno set. */
 int ct_nameless_file(void);
 /* Decompresses a file into an unnamed file. Returns a descriptor of the unnamed file, or -1 with the rest of
- * a sentence in `why`. `fd` stays open. */
+ * a sentence in `why`. If the file is damaged or truncated, the unnamed file has the bytes before that point,
+ * and `why` is the rest of a sentence about it. Otherwise, `why` is empty. `fd` stays open. */
 int ct_unpack(int fd, char *why, size_t bytes);
 
 #endif

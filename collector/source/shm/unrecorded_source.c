@@ -3,16 +3,19 @@
 #include "clock.h"
 #include "interner.h"
 #include "log.h"
+#include "proc_file.h"
 #include "real_user.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum {
-    OF_USER_MAX = 64,    /* of each other user, ever */
-    OF_OTHERS_MAX = 256, /* of all other users, ever */
-    RECEIVE_MAX = 64,    /* reports read at once */
-    PAUSE_MS = 10,       /* between two reads */
+    OF_USER_MAX = 64,    /* of each other user, ever, while fewer than OF_OTHERS_MAX are listed */
+    OF_OTHERS_MAX = 256, /* of all other users, ever; beyond that, OF_USER_MIN of each user */
+    OF_USER_MIN = 8,
+    KEPT = 64,         /* places that only the daemon's own user may take */
+    RECEIVE_MAX = 640, /* reports read in PAUSE_MS */
+    PAUSE_MS = 100,
 };
 
 static const char *const causes[CT_UNRECORDED_COUNT] = {
@@ -28,12 +31,20 @@ static struct ct_unrecorded *of(struct ct_source *source)
 
 /* ---- reports ---- */
 
+/* Returns whether a listed process is the one that has sent the report. A process may send its last report
+ * and end before the daemon reads its start time. */
+static bool is_same(const struct ct_unrecorded_process *process, uint64_t start_ticks, uint64_t image)
+{
+    return process->start_ticks && start_ticks ? process->start_ticks == start_ticks
+                                               : process->image == image;
+}
+
 static struct ct_unrecorded_process *find(struct ct_unrecorded *unrecorded, int32_t pid, uint32_t uid,
-                                          uint32_t cause, uint64_t image)
+                                          uint32_t cause, uint64_t start_ticks, uint64_t image)
 {
     for (uint32_t i = 0; i < unrecorded->count; i++) {
         struct ct_unrecorded_process *process = &unrecorded->process[i];
-        if (process->facts.pid == pid && process->facts.uid == uid && process->image == image &&
+        if (process->facts.pid == pid && process->facts.uid == uid && is_same(process, start_ticks, image) &&
             (process->cause == CT_UNRECORDED_REFUSED) == (cause == CT_UNRECORDED_REFUSED))
             return process;
     }
@@ -53,7 +64,9 @@ static uint32_t count_of_user(const struct ct_unrecorded *unrecorded, uint32_t u
 static struct ct_unrecorded_process *find_place(struct ct_unrecorded *unrecorded, uint32_t uid)
 {
     const bool is_other = uid != unrecorded->own_uid;
-    if (is_other && (unrecorded->others >= OF_OTHERS_MAX || count_of_user(unrecorded, uid) >= OF_USER_MAX))
+    const uint32_t most = unrecorded->others < OF_OTHERS_MAX ? OF_USER_MAX : OF_USER_MIN;
+    if (is_other &&
+        (unrecorded->others >= CT_UNRECORDED_MAX - KEPT || count_of_user(unrecorded, uid) >= most))
         return NULL;
     struct ct_unrecorded_process *place = NULL;
     if (unrecorded->count < CT_UNRECORDED_MAX)
@@ -72,18 +85,21 @@ static struct ct_unrecorded_process *get(struct ct_unrecorded *unrecorded, int32
                                          uint32_t cause, uint64_t image)
 {
     const int64_t now_ns = (int64_t)ct_monotonic_ns();
-    struct ct_unrecorded_process *process = find(unrecorded, pid, uid, cause, image);
+    struct ct_proc_stat stat = { 0 };
+    if (pid > 0 && cause != CT_UNRECORDED_REFUSED && ct_proc_stat(pid, &stat) != 0)
+        stat.start_ticks = 0;
+    struct ct_unrecorded_process *process = find(unrecorded, pid, uid, cause, stat.start_ticks, image);
     if (!process) {
         process = find_place(unrecorded, uid);
         if (!process) {
-            if (!unrecorded->has_complained)
-                ct_log(CT_LOG_unrecorded, "more processes of user %u cannot be recorded than the trace lists",
-                       uid);
-            unrecorded->has_complained = true;
+            ct_log(CT_LOG_unrecorded,
+                   "process %d of user %u cannot be recorded, and is not listed, because there are too many",
+                   pid, uid);
             return NULL;
         }
         *process = (struct ct_unrecorded_process){
             .facts = { .pid = pid, .uid = uid, .first_ns = now_ns },
+            .start_ticks = stat.start_ticks,
             .image = image,
             .cause = cause,
         };
@@ -102,9 +118,15 @@ static bool take(struct ct_unrecorded *unrecorded, const struct ct_unrecorded_re
         get(unrecorded, sender->pid, sender->uid, report->cause, report->image);
     if (!process)
         return false;
+    /* A program that the process has executed counts its calls from 0 again. */
+    if (process->image != report->image)
+        process->earlier_calls = process->facts.calls;
+    process->image = report->image;
+    process->cause = report->cause;
     process->error = report->error < 4096 ? (int)report->error : EINVAL;
     ct_text_clean(process->cmdline, report->cmdline, strnlen(report->cmdline, sizeof(report->cmdline) - 1));
-    const uint64_t calls = report->calls < CT_UNSENT_CALLS_MAX ? report->calls : CT_UNSENT_CALLS_MAX;
+    const uint64_t most = CT_UNSENT_CALLS_MAX - (uint64_t)process->earlier_calls;
+    const uint64_t calls = (uint64_t)process->earlier_calls + (report->calls < most ? report->calls : most);
     if ((int64_t)calls > process->facts.calls)
         process->facts.calls = (int64_t)calls;
     return true;
@@ -143,6 +165,7 @@ static int receive(int socket, struct ct_unrecorded_report *report, struct ucred
     return 1;
 }
 
+/* Reads the reports in the queue. Returns whether a process was added or has changed. */
 static bool receive_all(struct ct_unrecorded *unrecorded)
 {
     struct ct_unrecorded_report report;
@@ -152,6 +175,7 @@ static bool receive_all(struct ct_unrecorded *unrecorded)
     uv_mutex_lock(&unrecorded->lock);
     for (int i = 0; i < RECEIVE_MAX && result >= 0 && unrecorded->socket >= 0; i++) {
         result = receive(unrecorded->socket, &report, &sender);
+        unrecorded->received += result >= 0;
         if (result == 1)
             has_changed |= take(unrecorded, &report, &sender);
     }
@@ -159,24 +183,31 @@ static bool receive_all(struct ct_unrecorded *unrecorded)
     return has_changed;
 }
 
-static void on_pause(uv_timer_t *timer);
+static void on_readable(uv_poll_t *poll, int status, int events);
 
-/* Reads at most RECEIVE_MAX reports every PAUSE_MS, even if a process sends reports without a pause. */
+static void on_pause(uv_timer_t *timer)
+{
+    struct ct_unrecorded *unrecorded = timer->data;
+    uv_mutex_lock(&unrecorded->lock);
+    unrecorded->received = 0;
+    uv_mutex_unlock(&unrecorded->lock);
+    uv_poll_start(&unrecorded->poll, UV_READABLE, on_readable);
+}
+
+/* Reads reports at once, because the socket's queue is short, but at most RECEIVE_MAX every PAUSE_MS. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct ct_unrecorded *unrecorded = poll->data;
     const bool has_changed = receive_all(unrecorded);
-    uv_poll_stop(poll);
-    uv_timer_start(&unrecorded->pause, on_pause, PAUSE_MS, 0);
+    uv_mutex_lock(&unrecorded->lock);
+    if (unrecorded->received >= RECEIVE_MAX)
+        uv_poll_stop(poll);
+    uv_mutex_unlock(&unrecorded->lock);
+    if (!uv_is_active((uv_handle_t *)&unrecorded->pause))
+        uv_timer_start(&unrecorded->pause, on_pause, PAUSE_MS, 0);
     if (has_changed)
         unrecorded->on_report(unrecorded->data);
-}
-
-static void on_pause(uv_timer_t *timer)
-{
-    struct ct_unrecorded *unrecorded = timer->data;
-    uv_poll_start(&unrecorded->poll, UV_READABLE, on_readable);
 }
 
 /* ---- the source ---- */

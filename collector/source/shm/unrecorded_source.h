@@ -2,7 +2,8 @@
  * fact for each of these processes, and for each process whose segment is refused.
  *
  * Any user may send reports. The kernel provides the PID and the user of a report. The number of processes is
- * bounded for each other user, and for all of them together. */
+ * bounded for each other user, and for all of them together. A few places are kept for users with few
+ * processes. */
 #ifndef CT_UNRECORDED_SOURCE_H
 #define CT_UNRECORDED_SOURCE_H
 
@@ -15,7 +16,9 @@ enum { CT_UNRECORDED_MAX = 512 }; /* remembered at once. The daemon's own user m
 
 struct ct_unrecorded_process {
     struct ct_unrecorded_facts facts;
-    uint64_t image;
+    uint64_t start_ticks;  /* 0: unknown, because the process had already ended */
+    uint64_t image;        /* its last program */
+    int64_t earlier_calls; /* of its earlier programs */
     uint32_t cause;
     int error;
     const char *reason; /* of a refusal; NULL: the error is the reason */
@@ -27,14 +30,14 @@ struct ct_unrecorded_process {
 struct ct_unrecorded {
     struct ct_source source; /* first; for the worker */
     uv_poll_t poll;
-    uv_timer_t pause;
+    uv_timer_t pause; /* until more reports may be read */
     void (*on_report)(void *data);
     void *data;
     uint32_t own_uid;
     _Atomic uint32_t reported; /* processes that have sent a report or were refused */
     uv_mutex_t lock;           /* for the following, which the loop and the worker share */
+    uint32_t received;         /* reports since the pause began */
     int socket;                /* -1: reports cannot be received */
-    bool has_complained;
     struct ct_unrecorded_process process[CT_UNRECORDED_MAX];
     uint32_t count, others;
 };

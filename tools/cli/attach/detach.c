@@ -77,7 +77,7 @@ static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYT
 {
     const struct ct_session_choice choice = choice_of(visit);
     const int daemon = ct_client_connect(&choice);
-    if (daemon < 0 || ct_client_ask(daemon, "hold", database, 0) == CT_ANSWER_OK)
+    if (daemon < 0 || ct_client_ask(daemon, "hold", database, CT_ANSWER_S) == CT_ANSWER_OK)
         return daemon;
     close(daemon);
     return -1;

@@ -104,7 +104,7 @@ static void on_started(void *data)
 static long long stored_calls(int daemon, bool *leaves)
 {
     char stays[32];
-    char *text = ct_client_status(daemon, 0);
+    char *text = ct_client_status(daemon, CT_ANSWER_S);
     const long long stored = ct_client_status_number(text, "stored");
     *leaves =
         ct_client_status_word(text, "stays", stays, sizeof(stays)) && strcmp(stays, CT_STAYS_WHILE_USED) == 0;
