@@ -6,7 +6,7 @@
 
 enum {
     CT_ANSWER_BYTES = 4800, /* large enough for the longest answer, a path and a sentence */
-    CT_ANSWER_S = 5,        /* limit on waiting for an answer that a daemon gives at once */
+    CT_ANSWER_S = 10,       /* limit on waiting for an answer that a daemon gives at once */
 };
 
 /* Connects to the session's daemon. Like the hook, tries this user's own daemon first, and then the system
