@@ -258,7 +258,7 @@ def check_bad_events(s):
                     raw % (b"x" * 500000, b""), raw % (b"cuInit", b'"x":"' + b"y" * 500000 + b'"'), raw % (b"cuInit", b'"x":"' + b"\x00" + b'"')):
         equal(Imported(s, events(content)).rows(starts), [(0,), (40000,), (80000,)], f"calls around {content!r:.120}")
     for bad, sentence in (
-            ({"ts": "soon"}, 'ts is "soon": expected'), ({"ts": -5}, "ts is -5: expected"), ({}, "ts is missing: expected"),
+            ({"ts": "soon"}, 'ts is "soon": expected'), ({"ts": "0e99999999999999999999"}, "ts is"), ({"ts": "0x10"}, "ts is"), ({"ts": -5}, "ts is -5: expected"), ({}, "ts is missing: expected"),
             ({"ts": 50, "dur": -1}, "dur is -1: expected"), ({"ts": 50, "dur": "x"}, 'dur is "x": expected'), ({"ts": 50, "pid": {}}, "pid is {}: expected"),
             ({"ts": 50, "ph": "Z"}, 'ph is "Z": expected'), ({"ts": 50, "name": None}, "name is null: expected"), (b'{"ts": , }', "expected an object: "),
             (b"7", "expected an object"), ({"ts": 50, "ph": "E"}, "an event ends that did not begin"), ({"ts": 50, "ph": "e", "id": 1}, "an event ends that")):

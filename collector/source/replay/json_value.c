@@ -243,13 +243,14 @@ static bool scale(const char *text, int exponent, int64_t *product)
     const char *part = whole + wholes + (whole[wholes] == '.');
     const long parts = whole[wholes] == '.' ? (long)strspn(part, digits) : 0;
     char *end = (char *)part + parts;
-    const long power = exponent + ((*end | 0x20) == 'e' ? strtol(end + 1, &end, 10) : 0);
+    const long written = (*end | 0x20) == 'e' ? strtol(end + 1, &end, 10) : 0;
     *product = 0;
-    if (wholes == 0 || isalnum((unsigned char)*end) || power > 1000 || power < -1000)
+    if (wholes == 0 || isalnum((unsigned char)*end) || written > 1000 || written < -1000)
         return false;
-    for (long i = 0; i <= wholes + power; i++) {
+    const long kept = wholes + exponent + written; /* the next digit rounds the product */
+    for (long i = 0; i <= kept; i++) {
         const int digit = i < wholes ? whole[i] - '0' : i < wholes + parts ? part[i - wholes] - '0' : 0;
-        if (i == wholes + power)
+        if (i == kept)
             *product += digit >= 5;
         else if (*product > (INT64_MAX - 10) / 10)
             return false;
