@@ -4,6 +4,7 @@
 #include "discover.h"
 #include "fences.h"
 #include "hooks.h"
+#include "interrupted.h"
 #include "ioctls.h"
 #include "kernel_needs.h"
 #include "kernel_ring.h"
@@ -71,7 +72,7 @@ static void attach_ahead(struct probe *probe, pid_t pid)
                                          "/usr/lib/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
                                          "/run/opengl-driver/lib/libcuda.so.1" };
     enum { USUAL = sizeof(usual) / sizeof(usual[0]) };
-    for (size_t i = 0; i < probe->options.named_files + USUAL; i++) {
+    for (size_t i = 0; i < probe->options.named_files + USUAL && !ct_is_interrupted(); i++) {
         struct ct_mapped_driver image;
         const char *path = i < probe->options.named_files ? probe->options.named_file[i]
                                                           : usual[i - probe->options.named_files];
@@ -187,7 +188,7 @@ static void look_at(struct probe *probe, pid_t pid)
     /* The hook records all calls of this process, so probes would only slow them down. */
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;
-    for (size_t i = 0; i < wanted; i++)
+    for (size_t i = 0; i < wanted && !ct_is_interrupted(); i++)
         ct_probed_files_attach(&probe->files, &images.image[i], pid);
     if (!probe->options.all)
         attach_ahead(probe, pid);
@@ -197,12 +198,12 @@ static void scan(struct probe *probe)
 {
     ct_ioctls_look(&probe->ioctls);
     const bool is_blocked = ct_probed_files_retry(&probe->files);
-    for (size_t i = 0; i < probe->options.pids; i++)
+    for (size_t i = 0; i < probe->options.pids && !ct_is_interrupted(); i++)
         look_at(probe, probe->options.pid[i]);
     if (!probe->options.all)
         return;
     ct_processes_look(&probe->processes);
-    for (size_t i = 0; i < probe->processes.count; i++) {
+    for (size_t i = 0; i < probe->processes.count && !ct_is_interrupted(); i++) {
         const pid_t pid = probe->processes.process[i].pid;
         const struct ct_probed *known = ct_probed_find(&probe->probed, pid);
         /* If the process is skipped, its hook may have a new segment. */
@@ -321,6 +322,8 @@ static void record(struct probe *probe, int signals)
         const uint64_t scan_ms = probe->options.all && probe->files.is_announced ? SCAN_ALL_MS : SCAN_MS;
         if (ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000) {
             scan(probe);
+            if (ct_is_interrupted())
+                return;
             ct_probed_files_announce(&probe->files);
             scanned_ns = ct_monotonic_ns();
         }
@@ -469,8 +472,10 @@ static int run(struct probe *probe)
         stock_channels(probe);
         begin_machine(probe);
         scan(probe);
-        attach_hooks(probe);
-        ct_probed_files_announce(&probe->files);
+        if (!ct_is_interrupted()) {
+            attach_hooks(probe);
+            ct_probed_files_announce(&probe->files);
+        }
         record(probe, from);
         if (probe->options.verbose)
             ct_program_costs_print(probe->programs, probe->functions);

@@ -1,6 +1,7 @@
 #include "probed.h"
 
 #include "clock.h"
+#include "interrupted.h"
 #include "proc.h"
 #include "program.h"
 #include "session_lock.h"
@@ -138,14 +139,16 @@ static bool read_link(struct ct_probed *probed)
 
 /* ---- the start of a writer ---- */
 
-/* Waits until the writer has created a segment, has found that there is no daemon, or has ended. */
+/* Waits until the writer has created a segment, has found that there is no daemon, or has ended, or until
+ * Ctrl-C. */
 static void wait_until_ready(struct ct_probed *probed)
 {
+    enum { LOOK_MS = 50 };
     const uint64_t until_ns = ct_monotonic_ns() + READY_NS;
     struct pollfd link = { .fd = probed->link, .events = POLLIN };
-    for (uint64_t now_ns;
-         !read_link(probed) && !(link.revents & POLLHUP) && (now_ns = ct_monotonic_ns()) < until_ns;)
-        poll(&link, 1, (int)((until_ns - now_ns) / 1000000));
+    while (!read_link(probed) && !(link.revents & POLLHUP) && !ct_is_interrupted() &&
+           ct_monotonic_ns() < until_ns)
+        poll(&link, 1, LOOK_MS);
 }
 
 /* Describes the process for its first writer and for any later ones, since the process may have ended by the

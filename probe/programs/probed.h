@@ -2,6 +2,7 @@
 #ifndef CT_PROBE_PROBED_H
 #define CT_PROBE_PROBED_H
 
+#include "channels.h"
 #include "companion.h"
 #include "functions.h"
 #include "hook_segment.h"

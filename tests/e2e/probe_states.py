@@ -1,9 +1,11 @@
 """Tests that `cudatrace probe` records processes in unusual states, or reports why it cannot."""
+import shutil
+import subprocess
 import sys
 
-from cudatrace_test import CUDATRACE, can, check, equal, first_thread_has_ended, wait_for
+from cudatrace_test import CUDATRACE, DEADLINE_S, can, check, equal, first_thread_has_ended, wait_for
 from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, writer_of
-from untraced import VERSION, Program
+from untraced import VERSION, Background, Program
 
 LEADERLESS = """
 import ctypes, os, platform, sys, threading
@@ -107,9 +109,46 @@ def pid_namespace(s):
     check(f"`cudatrace probe` cannot run: {why}" in said, said)
 
 
+MAPPER = """
+import mmap, os, sys
+mapped = [mmap.mmap(os.open(path, os.O_RDONLY), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE) for path in sys.argv[1:]]
+print("mapped", flush=True)
+sys.stdin.read()
+"""
+
+
+def start_mapper(s, *paths):
+    """Starts a program that maps the files."""
+    mapper = s.start(sys.executable, "-c", MAPPER, *paths, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(mapper.stdout.readline(), "mapped\n", "the files")
+    return mapper
+
+
+def copies(s, count):
+    """Returns copies of the driver, which each have a folder."""
+    paths = [s.dir / f"copies/{i}/libcuda.so.1" for i in range(count)]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        shutil.copy(s.driver_file, path)
+    return paths
+
+
+def interrupted(s):
+    """Checks that Ctrl-C ends a probe that is still examining processes and attaching to their libraries."""
+    libraries = copies(s, 40)
+    mappers = [start_mapper(s, *libraries[i:i + 8]) for i in range(0, len(libraries), 8)]
+    probe = Background(s, CUDATRACE, "probe", "--session", s.name, "--all", "--only", f"{s.dir}/*", "--verbose")
+    probe.await_line("functions of")
+    said = probe.end()
+    check(0 < said.count("functions of") < len(libraries) / 2, said)
+    check("are probed" not in said, said)
+    for mapper in mappers:
+        mapper.communicate("", timeout=DEADLINE_S)
+
+
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
 TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
-TESTS |= {test.__name__: test for test in (refused_segment, pid_namespace)}
+TESTS |= {test.__name__: test for test in (refused_segment, interrupted, pid_namespace)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
