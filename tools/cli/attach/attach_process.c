@@ -295,6 +295,8 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_sharer(target);
+    if (ct_is_interrupted_or_hung_up())
+        return fail(attachment, "was not attached to, because the command was interrupted");
     /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a
      * parent with active thunks. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
