@@ -60,19 +60,36 @@ static int insert_all(struct ct_programs *programs, const struct ct_channel *cha
     return error ? error : insert(calls->maps.rings, numbers, rings, count);
 }
 
+/* States of a channel. The outer maps still contain the maps of a freed channel until they are replaced. */
+enum { EMPTY, FREED, TAKEN };
+
+static bool change(struct ct_programs *programs, uint32_t number, uint8_t from, uint8_t to)
+{
+    return __atomic_compare_exchange_n(&programs->channel[number], &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+/* Returns a number that no channel has, or CT_PROBE_PROCESSES. */
+static uint32_t take_number(struct ct_programs *programs)
+{
+    uint32_t number = 0;
+    while (number < CT_PROBE_PROCESSES && !change(programs, number, EMPTY, TAKEN) &&
+           !change(programs, number, FREED, TAKEN))
+        number++;
+    return number;
+}
+
 int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count)
 {
-    uint32_t made = 0, number = 0;
+    uint32_t made = 0;
     int error = 0;
     for (; made < count && !error; made++) {
-        while (number < CT_PROBE_PROCESSES && programs->taken[number])
-            number++;
+        const uint32_t number = take_number(programs);
         if (number == CT_PROBE_PROCESSES) {
             error = -ENOSPC;
             break;
         }
         channels[made] = (struct ct_channel){ .number = number, .ring = -1, .threads = -1, .lost = -1 };
-        programs->taken[number] = true;
         programs->calls->bss->ends[number] = 0;
         error = make_maps(&channels[made]);
     }
@@ -85,22 +102,95 @@ int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, 
 
 void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel)
 {
-    const struct ct_calls *calls = programs->calls;
-    const struct {
-        int map;
-        const struct bpf_map *outer;
-    } parts[] = { { channel->ring, calls->maps.rings },
-                  { channel->threads, calls->maps.threads },
-                  { channel->lost, calls->maps.lost } };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (parts[i].map < 0)
-            continue;
-        bpf_map__delete_elem(parts[i].outer, &channel->number, sizeof(channel->number), 0);
-        close(parts[i].map);
+    const int maps[] = { channel->ring, channel->threads, channel->lost };
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+        if (maps[i] >= 0)
+            close(maps[i]);
     }
-    programs->taken[channel->number] = false;
+    if (channel->is_held) {
+        struct ct_calls__bss *counts = programs->calls->bss;
+        __atomic_fetch_sub(&counts->users[channel->holder % CT_PROBE_USERS].held, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&counts->held, 1, __ATOMIC_RELAXED);
+    }
+    change(programs, channel->number, TAKEN, FREED);
     *channel = (struct ct_channel){ .ring = -1, .threads = -1, .lost = -1 };
 }
+
+/* Makes the maps that replace those of freed channels. */
+static bool make_blank(struct ct_programs *programs)
+{
+    if (programs->blank[0] > 0)
+        return true;
+    struct ct_channel blank = { .ring = -1, .threads = -1, .lost = -1 };
+    const int error = make_maps(&blank);
+    const int maps[] = { blank.ring, blank.threads, blank.lost };
+    for (int i = 0; i < 3; i++) {
+        if (!error)
+            programs->blank[i] = maps[i];
+        else if (maps[i] >= 0)
+            close(maps[i]);
+    }
+    return !error;
+}
+
+void ct_channels_release(struct ct_programs *programs)
+{
+    struct ct_channel blank[CT_CHANNELS_AT_ONCE];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < CT_PROBE_PROCESSES && count < CT_CHANNELS_AT_ONCE; i++) {
+        if (!make_blank(programs) || !change(programs, i, FREED, TAKEN))
+            continue;
+        blank[count++] = (struct ct_channel){
+            .number = i, .ring = programs->blank[0], .threads = programs->blank[1], .lost = programs->blank[2]
+        };
+    }
+    const bool is_done = count > 0 && insert_all(programs, blank, count) == 0;
+    for (uint32_t i = 0; i < count; i++)
+        change(programs, blank[i].number, TAKEN, is_done ? EMPTY : FREED);
+}
+
+/* ---- shares ---- */
+
+bool ct_channels_allow(const struct ct_programs *programs, uid_t uid)
+{
+    const struct ct_calls__bss *counts = programs->calls->bss;
+    const uint32_t held = __atomic_load_n(&counts->held, __ATOMIC_RELAXED);
+    const uint32_t room = programs->calls->data->room;
+    return __atomic_load_n(&counts->users[uid % CT_PROBE_USERS].held, __ATOMIC_RELAXED) <
+           CT_PROBE_SHARE * (room > held ? room - held : 0);
+}
+
+void ct_channel_hold(struct ct_programs *programs, struct ct_channel *channel, uid_t uid)
+{
+    struct ct_calls__bss *counts = programs->calls->bss;
+    channel->is_held = true;
+    channel->holder = uid;
+    __atomic_fetch_add(&counts->users[uid % CT_PROBE_USERS].held, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&counts->held, 1, __ATOMIC_RELAXED);
+}
+
+uint32_t ct_channels_spare(const struct ct_programs *programs)
+{
+    return __atomic_load_n(&programs->calls->bss->spares, __ATOMIC_RELAXED);
+}
+
+void ct_channels_begin_offer(struct ct_programs *programs, bool is_short)
+{
+    const struct ct_calls__bss *counts = programs->calls->bss;
+    const uint32_t held = __atomic_load_n(&counts->held, __ATOMIC_RELAXED);
+    programs->calls->data->room = is_short ? held + ct_channels_spare(programs) : CT_PROBE_PROCESSES;
+    for (uint32_t i = 0; i < CT_PROBE_USERS; i++)
+        __atomic_store_n(&programs->calls->bss->users[i].taken, 0, __ATOMIC_RELAXED);
+}
+
+uint32_t ct_channels_take_unnoticed(struct ct_programs *programs)
+{
+    uint32_t *unnoticed = &programs->calls->bss->unnoticed;
+    return __atomic_load_n(unnoticed, __ATOMIC_RELAXED) ? __atomic_exchange_n(unnoticed, 0, __ATOMIC_RELAXED)
+                                                        : 0;
+}
+
+/* ---- assignments ---- */
 
 const uint32_t *ct_channel_end(const struct ct_programs *programs, const struct ct_channel *channel)
 {
@@ -152,6 +242,11 @@ void ct_companion_take_back(struct ct_programs *programs, pid_t pid, const struc
 
 int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel)
 {
-    return bpf_map__update_elem(programs->calls->maps.spare, NULL, 0, &channel->number,
-                                sizeof(channel->number), BPF_ANY);
+    uint32_t *spares = &programs->calls->bss->spares;
+    __atomic_fetch_add(spares, 1, __ATOMIC_RELAXED);
+    const int error = bpf_map__update_elem(programs->calls->maps.spare, NULL, 0, &channel->number,
+                                           sizeof(channel->number), BPF_ANY);
+    if (error)
+        __atomic_fetch_sub(spares, 1, __ATOMIC_RELAXED);
+    return error;
 }

@@ -27,6 +27,7 @@ struct ct_probed {
     bool is_arrivals;            /* the probe itself; its channel carries the events of the machine */
     bool has_executed;           /* another program, which has the process's id now */
     bool needs_writer;           /* the last one was killed */
+    bool has_hook;               /* its writer has found the hook in it */
     struct ct_hook_segment hook; /* of the hook that visits it or has visited it */
     pid_t writer;                /* 0: it has ended */
     int link;                    /* to that writer (writer_link.h), or -1 */

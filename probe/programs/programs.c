@@ -436,6 +436,11 @@ static void close_all(struct ct_programs *programs)
         bpf_link__destroy(programs->tracepoint[i]);
         programs->tracepoint[i] = NULL;
     }
+    for (int i = 0; i < 3; i++) {
+        if (programs->blank[i] > 0)
+            close(programs->blank[i]);
+        programs->blank[i] = 0;
+    }
     ct_calls__destroy(programs->calls);
     programs->calls = NULL;
 }

@@ -17,8 +17,9 @@ struct ct_programs {
     int method;                 /* enum ct_method */
     uint64_t seen_ns, whole_ns; /* struct ct_probe_cost */
     struct bpf_link *tracepoint[CT_TRACEPOINTS];
-    uint32_t links; /* number of struct ct_links that were made */
-    bool taken[CT_PROBE_PROCESSES];
+    uint32_t links;                      /* number of struct ct_links that were made */
+    uint8_t channel[CT_PROBE_PROCESSES]; /* state of each channel (channels.c) */
+    int blank[3];                        /* maps that take the place of freed ones; 0: not made yet */
 };
 
 #endif

@@ -1,10 +1,12 @@
 """Tests that `cudatrace probe` records processes in unusual states, or reports why it cannot."""
+import os
 import shutil
+import signal
 import subprocess
 import sys
 
-from cudatrace_test import CUDATRACE, DEADLINE_S, can, check, equal, first_thread_has_ended, wait_for
-from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, writer_of
+from cudatrace_test import CUDATRACE, DEADLINE_S, WORKLOADS, can, check, equal, first_thread_has_ended, wait_for
+from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, truth_of, writer_of
 from untraced import VERSION, Background, Program
 
 LEADERLESS = """
@@ -146,9 +148,39 @@ def interrupted(s):
         mapper.communicate("", timeout=DEADLINE_S)
 
 
+STRANGER = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+
+def shares(s, processes=70):
+    """Checks that a user's processes cannot take all channels, and that the trace lists those that the probe has missed. While the probe is
+    stopped, the BPF programs assign the 64 spare channels, at most 48 of them to one user."""
+    if not can("several users", "processes of another user"):
+        return
+    probe = Probe(s, *s.every)
+    os.kill(probe.child.pid, signal.SIGSTOP)
+    calls = WORKLOADS / "calls", "--calls", 5
+    strangers = []
+    for _ in range(processes):
+        strangers.append(s.start(*STRANGER, *calls, preload=False, stdout=subprocess.DEVNULL, env={"SIMCUDA_COUNTS": ""}))
+        equal(strangers[-1].wait(DEADLINE_S), 0, "a program's status")
+    own = s.start(*calls, preload=False, stdout=subprocess.DEVNULL)
+    equal(own.wait(DEADLINE_S), 0, "the program's status")
+    os.kill(probe.child.pid, signal.SIGCONT)
+    await_stored(s, own.pid, dict(truth_of(s, own.pid)))
+    s.flush_until("the other user's processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited' AND uid = 65534") +
+                  s.value("SELECT count(*) FROM unrecorded") == processes)
+    why = "its user's processes have their share of the probe's channels"
+    missed = [p.pid for p in strangers[48:]]
+    equal(s.rows("SELECT pid, uid, cause, error, calls FROM unrecorded ORDER BY pid"),
+          [(pid, 65534, "probe", why, None) for pid in sorted(missed)], "the missed processes")
+    equal(s.status()["unprobed"], str(processes - 48), "the status")
+    said = probe.end()
+    check(f"process {missed[0]}: its calls are not recorded" in said and "12 more processes are not recorded" in said, said)
+
+
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
 TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
-TESTS |= {test.__name__: test for test in (refused_segment, interrupted, pid_namespace)}
+TESTS |= {test.__name__: test for test in (refused_segment, interrupted, shares, pid_namespace)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
