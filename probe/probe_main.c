@@ -198,11 +198,15 @@ static void take_process(struct probe *probe, pid_t pid, const struct ct_mapped_
     }
 }
 
-/* Notes that calls of the process are missing, if its driver has code that cannot be probed. */
-static void note_copies(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
+/* Notes that calls of the process are missing, if its driver has code that cannot be probed, or if it has too
+ * many drivers. */
+static void note_unprobed_code(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
 {
     struct ct_probed *probed = ct_probed_find(&probe->probed, pid);
-    for (size_t i = 0; probed && !probed->is_skipped && !probed->is_companion && i < images->count; i++) {
+    if (!probed || probed->is_skipped || probed->is_companion)
+        return;
+    ct_probed_set_left_out(&probe->probed, probed, images);
+    for (size_t i = 0; i < images->count; i++) {
         if (images->image[i].is_copied)
             ct_probed_set_copied(&probe->probed, probed, &images->image[i]);
     }
@@ -222,7 +226,7 @@ static void look_at(struct probe *probe, pid_t pid)
     images.count = wanted;
     if (wanted > 0)
         take_process(probe, pid, &images);
-    note_copies(probe, pid, &images);
+    note_unprobed_code(probe, pid, &images);
     /* The hook records all calls of this process, so probes would only slow them down. */
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;

@@ -361,13 +361,32 @@ void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers
         ct_hook_segment_open(&probed->hook, images->segment);
 }
 
-void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
-                          const struct ct_mapped_driver *image)
+/* Makes the trace say that calls of the process are missing. Returns false if it does already. */
+static bool note_unprobed_code(struct ct_probed_set *set, const struct ct_probed *probed)
 {
     uint8_t *copied = &set->functions->copied[probed->channel.number];
     if (probed->channel.ring < 0 || *copied)
-        return;
+        return false;
     __atomic_store_n(copied, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+void ct_probed_set_left_out(struct ct_probed_set *set, struct ct_probed *probed,
+                            const struct ct_mapped_drivers *images)
+{
+    if (images->left_out > 0 && note_unprobed_code(set, probed))
+        fprintf(
+            stderr,
+            "cudatrace-probe: process %d: calls to %zu of its libraries are missing, such as %s: the probe "
+            "follows %d libraries of a process; use `cudatrace attach`\n",
+            probed->pid, images->left_out, images->left_name, CT_MAPPED_DRIVERS_MAX);
+}
+
+void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
+                          const struct ct_mapped_driver *image)
+{
+    if (!note_unprobed_code(set, probed))
+        return;
     fprintf(
         stderr,
         "cudatrace-probe: process %d: code of %s is in other memory than the file, where the kernel sets no "

@@ -70,6 +70,9 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
  * the driver's file. The trace then contains the loss. Prints a message. */
 void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
                           const struct ct_mapped_driver *image);
+/* The same, because the process maps more libcuda files than the probe follows. */
+void ct_probed_set_left_out(struct ct_probed_set *set, struct ct_probed *probed,
+                            const struct ct_mapped_drivers *images);
 /* Opens the segment of the hook that is visiting a skipped process, unless that segment is already open. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has called exec() for another program. */

@@ -148,6 +148,20 @@ def interrupted(s):
         mapper.communicate("", timeout=DEADLINE_S)
 
 
+def many_libraries(s):
+    """Checks that the probe reports a process with more libraries than it follows."""
+    libraries = copies(s, 65)
+    for number, missing in (64, False), (65, True):
+        mapper = start_mapper(s, *libraries[:number])
+        probe = Probe(s, "--pid", mapper.pid, "--method", "multi", "--calls", "cuInit")
+        said = f"process {mapper.pid}: calls to 1 of its libraries are missing, such as {s.dir}/copies/"
+        equal(said in probe.said, missing, probe.said)
+        s.flush_until("the loss", lambda: s.rows("SELECT cause FROM losses JOIN processes USING (process_id) WHERE pid = ?", mapper.pid) ==
+                      [("code",)] * missing)
+        probe.end()
+        mapper.communicate("", timeout=DEADLINE_S)
+
+
 STRANGER = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
 
@@ -180,7 +194,7 @@ def shares(s, processes=70):
 
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
 TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
-TESTS |= {test.__name__: test for test in (refused_segment, interrupted, shares, pid_namespace)}
+TESTS |= {test.__name__: test for test in (refused_segment, interrupted, many_libraries, shares, pid_namespace)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:
