@@ -202,7 +202,7 @@ struct ct_probe_user {
  * those that the BPF programs may assign. */
 enum { CT_PROBE_SHARE = 3 };
 
-enum { CT_NOTICES_BYTES = 1 << 20 };
+enum { CT_NOTICES_BYTES = 1 << 20, CT_NOTICE_ARGUMENTS_BYTES = 256 };
 
 enum ct_probe_notice_kind {
     CT_PROBE_FOUND = 0, /* an unknown process makes its first call, and has taken a channel */
@@ -226,8 +226,11 @@ struct ct_probe_notice {
     uint64_t missed_ns;  /* CT_PROBE_FOUND: earlier calls were not recorded from this moment on; 0: there were
                             none */
     uint64_t started_ns; /* when the process started, of CLOCK_BOOTTIME */
-    uint64_t executed_ns; /* when it executed its program; 0 if it had no channel then */
+    uint64_t executed_ns;     /* when it executed its program; 0 if it had no channel then */
+    uint32_t arguments_bytes; /* of the whole command line; 0 if it cannot be read */
+    uint32_t reserved;
     char name[CT_PROBE_COMM];
+    char arguments[CT_NOTICE_ARGUMENTS_BYTES]; /* the beginning of the command line; each ends with a NUL */
 };
 
 #endif

@@ -42,6 +42,15 @@ struct {
 
 /* ---- notices ---- */
 
+/* The process may have ended when the probe reads its command line. */
+static void read_arguments(struct ct_probe_notice *notice, struct task_struct *current)
+{
+    const __u64 start = BPF_CORE_READ(current, mm, arg_start), end = BPF_CORE_READ(current, mm, arg_end);
+    const bool is_read =
+        bpf_probe_read_user(notice->arguments, sizeof(notice->arguments), (const void *)start) == 0;
+    notice->arguments_bytes = is_read && end > start ? (__u32)(end - start) : 0;
+}
+
 static bool notify_of(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns, __u32 cause)
 {
     struct ct_probe_notice *notice = bpf_ringbuf_reserve(&notices, sizeof(*notice), 0);
@@ -60,6 +69,8 @@ static bool notify_of(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns, __
     notice->missed_ns = missed_ns;
     __u64 *executed_ns = bpf_map_lookup_elem(&executed, &tgid);
     notice->executed_ns = executed_ns ? *executed_ns : 0;
+    notice->reserved = 0;
+    read_arguments(notice, current);
     notice->ns = bpf_ktime_get_ns();
     bpf_ringbuf_submit(notice, BPF_RB_FORCE_WAKEUP);
     return true;

@@ -104,6 +104,20 @@ static void wait_until_ready(struct ct_probed *probed)
         poll(&link, 1, LOOK_MS);
 }
 
+/* Writes the command line that the notice contains, or else the name of the thread. */
+static void describe_found(char *cmdline, size_t room, const struct ct_probe_notice *found)
+{
+    size_t bytes =
+        found->arguments_bytes < sizeof(found->arguments) ? found->arguments_bytes : sizeof(found->arguments);
+    while (bytes > 0 && found->arguments[bytes - 1] == '\0')
+        bytes--;
+    for (size_t i = 0; i < bytes; i++)
+        cmdline[i] = found->arguments[i] ? found->arguments[i] : ' ';
+    cmdline[bytes] = '\0';
+    if (bytes == 0)
+        snprintf(cmdline, room, "[%s]", found->name);
+}
+
 /* Describes the process for its first writer and for any later ones, since the process may have ended by the
  * time that a later writer starts. If the BPF programs have found the process, the writer completes the
  * description. */
@@ -120,7 +134,7 @@ static int describe(struct ct_probed *probed, const struct ct_probe_notice *foun
         ct_program_describe(&probed->program, ct_proc_thread(probed->pid), false);
     probed->program.start_ticks = start_ticks;
     if (!probed->program.cmdline[0] && found)
-        snprintf(probed->program.cmdline, sizeof(probed->program.cmdline), "[%s]", found->name);
+        describe_found(probed->program.cmdline, sizeof(probed->program.cmdline), found);
     return 0;
 }
 

@@ -52,8 +52,10 @@ static bool examine(struct ct_writer_plan *plan)
     struct ct_mapped_drivers images;
     ct_program_describe(&program, ct_proc_thread(plan->pid), false);
     const int error = ct_mapped_drivers_find(&images, plan->pid);
-    if (error || poll(&(struct pollfd){ .fd = plan->pidfd, .events = POLLIN }, 1, 0) != 0 ||
-        __atomic_load_n(plan->end, __ATOMIC_ACQUIRE) != 0)
+    const uint32_t end = __atomic_load_n(plan->end, __ATOMIC_ACQUIRE);
+    struct ct_proc_stat stat;
+    if (error || end & CT_PROBE_EXECUTED || ct_proc_stat(plan->pid, &stat) != 0 ||
+        stat.start_ticks != plan->program->start_ticks)
         return true;
     if (ct_mapped_hook_records(&images)) {
         ct_link_send(plan->link, CT_LINK_HOOK, -1);
