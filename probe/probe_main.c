@@ -4,11 +4,13 @@
 #include "discover.h"
 #include "fences.h"
 #include "hooks.h"
+#include "interrupted.h"
 #include "ioctls.h"
 #include "kernel_needs.h"
 #include "kernel_ring.h"
 #include "list.h"
 #include "mapped_drivers.h"
+#include "missed.h"
 #include "probe_options.h"
 #include "probed.h"
 #include "probed_files.h"
@@ -17,6 +19,7 @@
 #include "program_costs.h"
 #include "rights.h"
 #include "session_lock.h"
+#include "spare_channels.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +34,12 @@
 #include <unistd.h>
 
 enum {
-    SPARE_CHANNELS = CT_CHANNELS_AT_ONCE, /* for processes that start at the same time */
-    STOCK_CHANNELS = 8,                   /* for companions. The kernel takes long to make a channel */
-    SCAN_MS = 250,                        /* between two scans of the mappings of the processes of --pid, */
-    SCAN_ALL_MS = 1000,                   /* or of all processes */
+    TURN_NS = 20000000, /* of a scan, before it is interrupted for other work */
+    NOTICES_MAX = 32,   /* read at once */
+    STOCK_CHANNELS = 8, /* for companions. The kernel takes long to make a channel */
+    SEND_MS = 10,       /* between two attempts to send reports that a daemon does not take */
+    SCAN_MS = 250,      /* between two scans of the mappings of the processes of --pid, */
+    SCAN_ALL_MS = 1000, /* or of all processes */
 };
 
 struct probe {
@@ -42,16 +47,19 @@ struct probe {
     struct ct_programs *programs;
     struct ct_function_table *functions;
     struct ct_probed_set probed;
-    struct ct_processes processes;
+    struct ct_processes processes; /* of the current scan, or of the last one */
+    size_t scanned;                /* number of those that it has looked at */
+    bool is_scanning;
+    bool is_blocked; /* a file could not be attached to before the scan */
     struct ct_probed_files files;
-    struct ct_channel spare[CT_PROBE_PROCESSES]; /* by number: those that the kernel may take */
+    struct ct_spare_channels spare;
+    struct ct_missed missed;
     struct ct_session_lock lock;
     struct ct_kernel_ring notices;
     struct ct_hooks hooks;
     struct ct_ioctls ioctls;
     struct ct_fences fences;
     bool has_fences; /* the kernel has them, and they are wanted */
-    int spares;      /* number of channels that the kernel may take */
     struct ct_channel stock[STOCK_CHANNELS];
     uint32_t stocked;
 };
@@ -71,7 +79,7 @@ static void attach_ahead(struct probe *probe, pid_t pid)
                                          "/usr/lib/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
                                          "/run/opengl-driver/lib/libcuda.so.1" };
     enum { USUAL = sizeof(usual) / sizeof(usual[0]) };
-    for (size_t i = 0; i < probe->options.named_files + USUAL; i++) {
+    for (size_t i = 0; i < probe->options.named_files + USUAL && !ct_is_interrupted(); i++) {
         struct ct_mapped_driver image;
         const char *path = i < probe->options.named_files ? probe->options.named_file[i]
                                                           : usual[i - probe->options.named_files];
@@ -86,14 +94,44 @@ static void attach_ahead(struct probe *probe, pid_t pid)
 
 /* ---- processes ---- */
 
+/* Reports that the process is not recorded, or that its hook is not accompanied. */
+static void miss(struct probe *probe, pid_t pid, uid_t uid, int error, bool is_companion)
+{
+    char name[CT_PROBE_COMM] = "?";
+    struct ct_proc_stat stat = { 0 };
+    ct_proc_stat(pid, &stat);
+    if (ct_proc_read(pid, "comm", name, sizeof(name)) == 0)
+        name[strcspn(name, "\n")] = '\0';
+    ct_missed_add(&probe->missed, &(struct ct_missed_process){ .pid = pid,
+                                                               .uid = uid,
+                                                               .program = stat.start_ticks,
+                                                               .name = name,
+                                                               .error = error,
+                                                               .is_companion = is_companion });
+}
+
+/* Makes a channel for a process of the user. */
+static int make_channel(struct probe *probe, struct ct_channel *channel, uid_t uid)
+{
+    if (!ct_channels_allow(probe->programs, uid))
+        return -EDQUOT;
+    const int error = ct_channels_make(probe->programs, channel, 1);
+    if (!error)
+        ct_channel_hold(probe->programs, channel, uid);
+    return error;
+}
+
 static void add_process(struct probe *probe, pid_t pid, uint64_t exec_ns)
 {
     struct ct_channel channel;
-    int error = ct_channels_make(probe->programs, &channel, 1);
+    struct ct_proc_status status;
+    int error = ct_proc_status(pid, &status);
+    if (!error)
+        error = make_channel(probe, &channel, status.effective);
     if (!error)
         error = ct_probed_add(&probe->probed, pid, &channel, exec_ns, NULL);
-    if (error && error != -ESRCH && error != -EEXIST)
-        fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
+    if (error && error != -ESRCH && error != -ENOENT && error != -EEXIST)
+        miss(probe, pid, status.effective, error, false);
 }
 
 static bool accompanies(const struct probe *probe)
@@ -113,15 +151,16 @@ static void accompany_process(struct probe *probe, const struct ct_companion *co
 {
     struct ct_channel channel;
     int error = 0;
-    if (probe->stocked > 0)
+    if (probe->stocked > 0 && ct_channels_allow(probe->programs, companion->uid)) {
         channel = probe->stock[--probe->stocked];
-    else
-        error = ct_channels_make(probe->programs, &channel, 1);
+        ct_channel_hold(probe->programs, &channel, companion->uid);
+    } else {
+        error = make_channel(probe, &channel, companion->uid);
+    }
     if (!error)
         error = ct_probed_accompany(&probe->probed, companion, &channel);
     if (error && error != -ESRCH)
-        fprintf(stderr, "cudatrace-probe: process %d: no events are recorded: %s\n", companion->pid,
-                strerror(-error));
+        miss(probe, companion->pid, companion->uid, error, true);
     else if (!error && !probe->options.all)
         fprintf(stderr, "cudatrace-probe: process %d: the hook records its calls, and the probe its events\n",
                 companion->pid);
@@ -159,11 +198,15 @@ static void take_process(struct probe *probe, pid_t pid, const struct ct_mapped_
     }
 }
 
-/* Notes that calls of the process are missing, if its driver has code that cannot be probed. */
-static void note_copies(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
+/* Notes that calls of the process are missing, if its driver has code that cannot be probed, or if it has too
+ * many drivers. */
+static void note_unprobed_code(struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images)
 {
     struct ct_probed *probed = ct_probed_find(&probe->probed, pid);
-    for (size_t i = 0; probed && !probed->is_skipped && !probed->is_companion && i < images->count; i++) {
+    if (!probed || probed->is_skipped || probed->is_companion)
+        return;
+    ct_probed_set_left_out(&probe->probed, probed, images);
+    for (size_t i = 0; i < images->count; i++) {
         if (images->image[i].is_copied)
             ct_probed_set_copied(&probe->probed, probed, &images->image[i]);
     }
@@ -183,52 +226,45 @@ static void look_at(struct probe *probe, pid_t pid)
     images.count = wanted;
     if (wanted > 0)
         take_process(probe, pid, &images);
-    note_copies(probe, pid, &images);
+    note_unprobed_code(probe, pid, &images);
     /* The hook records all calls of this process, so probes would only slow them down. */
     if (images.hook == CT_HOOK_STAYS && !probe->options.all)
         return;
-    for (size_t i = 0; i < wanted; i++)
+    for (size_t i = 0; i < wanted && !ct_is_interrupted(); i++)
         ct_probed_files_attach(&probe->files, &images.image[i], pid);
     if (!probe->options.all)
         attach_ahead(probe, pid);
 }
 
-static void scan(struct probe *probe)
+static void begin_scan(struct probe *probe)
 {
     ct_ioctls_look(&probe->ioctls);
-    const bool is_blocked = ct_probed_files_retry(&probe->files);
-    for (size_t i = 0; i < probe->options.pids; i++)
+    probe->is_blocked = ct_probed_files_retry(&probe->files);
+    for (size_t i = 0; i < probe->options.pids && !ct_is_interrupted(); i++)
         look_at(probe, probe->options.pid[i]);
     if (!probe->options.all)
         return;
     ct_processes_look(&probe->processes);
-    for (size_t i = 0; i < probe->processes.count; i++) {
-        const pid_t pid = probe->processes.process[i].pid;
-        const struct ct_probed *known = ct_probed_find(&probe->probed, pid);
-        /* If the process is skipped, its hook may have a new segment. */
-        if (is_blocked || probe->processes.process[i].change != CT_PROCESS_SAME ||
-            (known && known->is_skipped))
-            look_at(probe, pid);
-    }
-    attach_ahead(probe, 0);
+    probe->scanned = 0;
+    probe->is_scanning = true;
 }
 
-/* Creates spare channels. If there is no room for all of them, a few are enough until recorded processes
- * end. */
-static void offer_channels(struct probe *probe)
+/* Continues the scan of all processes, for about `most_ns`. Reading the mappings of a process waits while the
+ * process changes them, and other work must not wait for hundreds of processes. */
+static void go_on_scanning(struct probe *probe, uint64_t most_ns)
 {
-    struct ct_channel channels[SPARE_CHANNELS];
-    uint32_t count = (uint32_t)(SPARE_CHANNELS - probe->spares);
-    while (count > 0 && ct_channels_make(probe->programs, channels, count) != 0)
-        count /= 2;
-    for (uint32_t i = 0; i < count; i++) {
-        if (ct_channel_offer(probe->programs, &channels[i]) != 0) {
-            ct_channel_free(probe->programs, &channels[i]);
-            continue;
-        }
-        probe->spare[channels[i].number] = channels[i];
-        probe->spares++;
+    const uint64_t begun_ns = ct_monotonic_ns();
+    while (probe->scanned < probe->processes.count && !ct_is_interrupted()) {
+        const struct ct_process *process = &probe->processes.process[probe->scanned++];
+        const struct ct_probed *known = ct_probed_find(&probe->probed, process->pid);
+        /* If the process is skipped, its hook may have a new segment. */
+        if (probe->is_blocked || process->change != CT_PROCESS_SAME || (known && known->is_skipped))
+            look_at(probe, process->pid);
+        if (ct_monotonic_ns() - begun_ns > most_ns)
+            return;
     }
+    attach_ahead(probe, 0);
+    probe->is_scanning = false;
 }
 
 static void stock_channels(struct probe *probe)
@@ -241,7 +277,7 @@ static void stock_channels(struct probe *probe)
 
 static void take_notice(struct probe *probe, const struct ct_probe_notice *notice)
 {
-    struct ct_mapped_drivers images;
+    struct ct_mapped_drivers images = { 0 };
     const pid_t pid = (pid_t)notice->tgid;
     struct ct_probed *known = ct_probed_find(&probe->probed, pid);
     if (notice->kind == CT_PROBE_EXEC && known) {
@@ -249,18 +285,24 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
     } else if (notice->kind == CT_PROBE_HOOK) {
         look_at(probe, pid);
     } else if (notice->kind == CT_PROBE_FULL) {
-        fprintf(stderr,
-                "cudatrace-probe: process %d: its first calls are not recorded: no channel is free (too many "
-                "processes have started at once, or the limit of open files is low)\n",
-                pid);
+        static const int errors[] = {
+            [CT_FULL_NONE_FREE] = -ENOSPC, [CT_FULL_SHARE] = -EDQUOT, [CT_FULL_MEMORY] = -ENOMEM
+        };
+        ct_missed_add(&probe->missed,
+                      &(struct ct_missed_process){ .pid = pid,
+                                                   .uid = notice->uid,
+                                                   .program = notice->missed_ns,
+                                                   .name = notice->name,
+                                                   .error = errors[notice->cause % (CT_FULL_MEMORY + 1)] });
     } else if (notice->kind == CT_PROBE_FOUND && notice->channel < CT_PROBE_PROCESSES) {
-        struct ct_channel channel = probe->spare[notice->channel];
-        probe->spares--;
-        const bool has_hook = ct_mapped_drivers_find(&images, pid) == 0 && ct_mapped_hook_records(&images);
+        struct ct_channel channel = ct_spare_channels_take(&probe->spare, notice->channel, notice->uid);
+        /* If the hook has not visited the process, the writer examines it. */
+        const bool has_hook =
+            known && ct_mapped_drivers_find(&images, pid) == 0 && ct_mapped_hook_records(&images);
         const int error = has_hook ? ct_probed_skip(&probe->probed, pid, &channel)
                                    : ct_probed_add(&probe->probed, pid, &channel, images.exec_ns, notice);
         if (error)
-            fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
+            miss(probe, pid, notice->uid, error, false);
         if (error || has_hook)
             __atomic_store_n(&probe->functions->arriving[notice->channel], 0, __ATOMIC_RELEASE);
         if (has_hook && !error)
@@ -268,12 +310,13 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
     }
 }
 
-static void read_notices(struct probe *probe)
+/* Reads as many notices as given. Others must not keep the probe from removing processes that have ended. */
+static void read_notices(struct probe *probe, size_t most)
 {
     const struct ct_probe_notice *next;
     size_t bytes;
-    while ((next = ct_kernel_ring_next(&probe->notices, ct_kernel_ring_end(&probe->notices), sizeof(*next),
-                                       &bytes))) {
+    while (most-- > 0 && (next = ct_kernel_ring_next(&probe->notices, ct_kernel_ring_end(&probe->notices),
+                                                     sizeof(*next), &bytes))) {
         const struct ct_probe_notice notice = *next;
         if (notice.kind == CT_PROBE_FOUND && notice.channel < CT_PROBE_PROCESSES)
             __atomic_store_n(&probe->functions->arriving[notice.channel], 1, __ATOMIC_RELEASE);
@@ -305,25 +348,34 @@ static void record(struct probe *probe, int signals)
     const uint64_t end_ns = probe->options.for_ns ? scanned_ns + probe->options.for_ns : UINT64_MAX;
     while (ct_monotonic_ns() < end_ns) {
         struct signalfd_siginfo signal;
-        const int ready = poll(files, 2, SCAN_MS);
+        const bool is_sending = ct_missed_send(&probe->missed);
+        const int ready = poll(files, 2, probe->is_scanning ? 0 : is_sending ? SEND_MS : SCAN_MS);
         const bool has_signal =
             ready > 0 && files[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal);
         if (has_signal && signal.ssi_signo == SIGHUP && probe->hooks.path)
             ct_hooks_reload(&probe->hooks);
         else if (has_signal && signal.ssi_signo != SIGCHLD)
             return;
-        read_notices(probe);
+        read_notices(probe, NOTICES_MAX);
+        ct_missed_add_unlisted(&probe->missed, ct_channels_take_unnoticed(probe->programs));
         ct_probed_reap(&probe->probed);
-        offer_channels(probe);
+        if (!probe->spare.is_running)
+            ct_spare_channels_offer(&probe->spare);
         stock_channels(probe);
         /* If the probe could not attach to a file, calls are being missed, so the next scan must follow
          * soon. */
         const uint64_t scan_ms = probe->options.all && probe->files.is_announced ? SCAN_ALL_MS : SCAN_MS;
-        if (ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000) {
-            scan(probe);
-            ct_probed_files_announce(&probe->files);
+        const bool is_due = !probe->is_scanning && ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000;
+        if (is_due)
+            begin_scan(probe);
+        if (probe->is_scanning)
+            go_on_scanning(probe, TURN_NS);
+        if (ct_is_interrupted())
+            continue; /* takes the signal */
+        if (is_due)
             scanned_ns = ct_monotonic_ns();
-        }
+        if (!probe->is_scanning)
+            ct_probed_files_announce(&probe->files);
         if (is_over(probe))
             return;
     }
@@ -378,8 +430,11 @@ static int begin(struct probe *probe)
     if (error)
         return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
     probe->functions = ct_functions_create();
-    probe->hooks.programs = probe->programs;
+    probe->spare.programs = probe->hooks.programs = probe->programs;
     probe->hooks.functions = probe->functions;
+    const char *dir = getenv(CT_SHM_DIR_ENV);
+    probe->missed =
+        (struct ct_missed){ .session = probe->options.session, .dir = dir && *dir ? dir : CT_SHM_DIR };
     probe->probed = (struct ct_probed_set){ .programs = probe->programs, .functions = probe->functions };
     probe->files = (struct ct_probed_files){
         .programs = probe->programs,
@@ -465,13 +520,19 @@ static int run(struct probe *probe)
     if (status == CT_GO_ON)
         status = begin(probe);
     if (status == CT_GO_ON) {
-        offer_channels(probe);
+        ct_spare_channels_offer(&probe->spare);
         stock_channels(probe);
         begin_machine(probe);
-        scan(probe);
-        attach_hooks(probe);
-        ct_probed_files_announce(&probe->files);
+        begin_scan(probe);
+        if (probe->is_scanning)
+            go_on_scanning(probe, UINT64_MAX);
+        if (!ct_is_interrupted()) {
+            attach_hooks(probe);
+            ct_probed_files_announce(&probe->files);
+        }
+        ct_spare_channels_start(&probe->spare);
         record(probe, from);
+        ct_spare_channels_stop(&probe->spare);
         if (probe->options.verbose)
             ct_program_costs_print(probe->programs, probe->functions);
         ct_hooks_detach(&probe->hooks);
@@ -479,8 +540,10 @@ static int run(struct probe *probe)
         ct_fences_detach(&probe->fences);
         ct_probed_files_detach(&probe->files);
         /* Adds the processes that the BPF programs have reported since notices were last read. */
-        read_notices(probe);
+        read_notices(probe, SIZE_MAX);
+        ct_missed_add_unlisted(&probe->missed, ct_channels_take_unnoticed(probe->programs));
         ct_probed_finish(&probe->probed);
+        ct_missed_finish(&probe->missed);
         status = EXIT_SUCCESS;
     }
     ct_programs_unload(probe->programs);

@@ -1,19 +1,23 @@
 /* The report of a process that cannot create a segment, and that the daemon would not notice otherwise. The
  * process sends a datagram to the session's abstract socket, because it may be unable to open the session's
  * files. The kernel adds the sender's PID and user. Any user may send reports, so the daemon bounds their
- * number. */
+ * number.
+ *
+ * A probe reports other processes. The daemon accepts this only from root and from its own user. */
 #ifndef CT_PROTO_UNRECORDED_REPORT_H
 #define CT_PROTO_UNRECORDED_REPORT_H
 
 #include "session_names.h"
 
+#include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define CT_UNRECORDED_MAGIC UINT64_C(0x3152535554445543) /* the bytes "CUDTUSR1" */
+#define CT_UNRECORDED_MAGIC UINT64_C(0x3252535554445543) /* the bytes "CUDTUSR2" */
 
 enum ct_unrecorded_cause {
 #define UNRECORDED(constant, name, explanation) CT_UNRECORDED_##constant,
@@ -22,15 +26,26 @@ enum ct_unrecorded_cause {
     CT_UNRECORDED_COUNT
 };
 
+/* Returns whether a probe reports processes with this cause. */
+static inline bool ct_unrecorded_is_probes(uint32_t cause)
+{
+    return cause == CT_UNRECORDED_PROBE || cause == CT_UNRECORDED_EVENTS;
+}
+
 struct ct_unrecorded_report {
     uint64_t magic;
     uint32_t cause; /* enum ct_unrecorded_cause */
     uint32_t error; /* errno */
     uint64_t image; /* distinguishes the programs that a process executes */
     uint64_t calls; /* made without a segment so far */
+    int32_t pid;    /* of a process that a probe reports; 0: the sender */
+    uint32_t uid;   /* its user */
+    uint32_t
+        processes; /* how many processes a probe reports, which is 1 unless they are too many to be listed */
+    uint32_t reserved;
     char cmdline[256];
 };
-static_assert(sizeof(struct ct_unrecorded_report) == 288, "ct_unrecorded_report");
+static_assert(sizeof(struct ct_unrecorded_report) == 304, "ct_unrecorded_report");
 
 /* Fills in the address of a session's socket, which is not a file. Returns its length, or 0 if the name is
  * too long. */

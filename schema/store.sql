@@ -408,7 +408,7 @@ INSERT OR IGNORE INTO gpu_process SELECT ?1, gpu_id, ?2, ?3, ?4, ?5 FROM gpu WHE
 -- A process may send another report after the trace has continued in its next file.
 -- name: save_unrecorded
 INSERT INTO unrecorded_process (pid, uid, calls, first_ns, last_ns, cause, error, cmdline)
-VALUES (?1, ?2, iif(?6 = 'refused', NULL, ?3), ?4, ?5, ?6, ?7, ?8)
+VALUES (?1, ?2, iif(?6 IN ('refused', 'probe', 'events'), NULL, ?3), ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (first_ns, pid)
     DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns, cause = excluded.cause, error = excluded.error,
                   cmdline = excluded.cmdline;

@@ -36,17 +36,20 @@ SELECT process_id,
 -- files: newest first_ns of unrecorded_process
 CREATE VIEW unrecorded AS
 -- Processes that called the driver while the daemon was running, but could not create a segment, or whose segment the
--- daemon refused. Their calls are in no other view. A file that is named like a segment, but is not one, counts as a
--- refused process. At most 64 processes of each user other than the daemon's are listed, and the log names the others.
+-- daemon refused, or that `cudatrace probe` could not record. Their calls are in no other view, unless the process was
+-- recorded later. A file that is named like a segment, but is not one, counts as a refused process. At most 64 processes
+-- of each user other than the daemon's are listed, in addition to those that a probe reports. The log names the others.
 SELECT pid,
        uid,                   -- pid and uid are from the kernel, the rest is from the process. If refused, the pid is from the
                               -- file's name, and the uid is its owner
        cmdline,
        cause,                 -- memory (shared memory was refused), folder (the session's folder cannot be used), user (the session
-                              -- is for another user's processes), refused (by the daemon), clock (the process may not read a clock)
+                              -- is for another user's processes), clock (the process may not read a clock), refused (by the
+                              -- daemon), probe (the probe could not record it), events (the hook recorded its calls, but the
+                              -- probe could not record events)
        error,                 -- the system's error, or the daemon's reason
-       calls,                 -- calls up to last_ns, or more if the process was killed; NULL if refused
-       first_ns,              -- the time of its first call
+       calls,                 -- calls up to last_ns, or more if the process was killed; NULL if refused, or for a probe
+       first_ns,              -- the time of its first call that was not recorded
        last_ns                -- when it ended, or last counted its calls
   FROM unrecorded_process;
 

@@ -369,8 +369,8 @@ static void on_status(char *text, size_t bytes, void *data)
     add_quota(text, bytes, &all);
     char gpu[CT_MESSAGE_BYTES], *const end = text + strlen(text);
     ct_gpu_request_say(&daemon->tracking.gpu_targets, 0, gpu, sizeof(gpu));
-    snprintf(end, bytes - (size_t)(end - text), "gpu %s\nmade_anew %u\nunrecorded %u\n", gpu,
-             daemon->made_anew, daemon->tracking.unrecorded.reported);
+    snprintf(end, bytes - (size_t)(end - text), "gpu %s\nmade_anew %u\nunrecorded %u\nunprobed %u\n", gpu,
+             daemon->made_anew, daemon->tracking.unrecorded.reported, daemon->tracking.unrecorded.unprobed);
 }
 
 /* The next batch passes the selection on to the hooks. */

@@ -2,6 +2,7 @@
  * single program handles entries and returns; otherwise, there is a program for each. Each thread's storage
  * contains the frames of its open calls. When a call returns, a record of it is written to the ring of the
  * process's channel. */
+#include "spare.bpf.h"
 #include "tasks.bpf.h"
 
 struct task_storage tasks SEC(".maps");
@@ -18,34 +19,6 @@ __u64 recorded[CT_EVENT_COUNT];
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
 
-/* The channels that are free for processes that the probe does not know yet. */
-struct {
-    __uint(type, BPF_MAP_TYPE_QUEUE);
-    __uint(max_entries, CT_PROBE_PROCESSES);
-    __type(value, __u32);
-} spare SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, CT_NOTICES_BYTES);
-} notices SEC(".maps");
-
-/* For each process without a channel, the time of the first call that was not recorded. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __type(value, __u64);
-} missed SEC(".maps");
-
-/* For each process that called exec() while it had a channel, the time of the last such call. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, CT_PROBE_PROCESSES);
-    __type(key, __u32);
-    __type(value, __u64);
-} executed SEC(".maps");
-
 /* With --pid, the ids of the processes that are recorded. Probes that the kernel cannot limit to one process
  * are also hit by other processes. */
 const volatile bool has_named;
@@ -55,29 +28,6 @@ struct {
     __type(key, __u32);
     __type(value, __u8);
 } named SEC(".maps");
-
-static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
-{
-    struct ct_probe_notice *notice = bpf_ringbuf_reserve(&notices, sizeof(*notice), 0);
-    if (!notice)
-        return false;
-    notice->kind = kind;
-    notice->tgid = tgid;
-    notice->channel = channel;
-    struct task_struct *current = bpf_get_current_task_btf();
-    const __u64 owner = bpf_get_current_uid_gid();
-    notice->uid = (__u32)owner;
-    notice->gid = owner >> 32;
-    notice->reserved = 0;
-    notice->started_ns = BPF_CORE_READ(current, group_leader, start_boottime);
-    bpf_get_current_comm(notice->name, sizeof(notice->name));
-    notice->missed_ns = missed_ns;
-    __u64 *executed_ns = bpf_map_lookup_elem(&executed, &tgid);
-    notice->executed_ns = executed_ns ? *executed_ns : 0;
-    notice->ns = bpf_ktime_get_ns();
-    bpf_ringbuf_submit(notice, BPF_RB_FORCE_WAKEUP);
-    return true;
-}
 
 /* Drops this thread's frames from `depth` on. A kernel function always returns. If its frame is dropped here,
  * the probe has missed the return, because too many threads were in the function. The call then counts as
@@ -130,18 +80,6 @@ static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
     return caller.is_hook;
 }
 
-/* Returns a spare channel, or CT_PROBE_PROCESSES if there is none. */
-static __u32 take_spare(__u32 tgid)
-{
-    __u32 channel;
-    if (bpf_map_pop_elem(&spare, &channel) == 0)
-        return channel;
-    __u64 now = bpf_ktime_get_ns();
-    if (bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST) == 0)
-        notify(CT_PROBE_FULL, tgid, 0, now);
-    return CT_PROBE_PROCESSES;
-}
-
 /* Announces that the process has taken the channel. Returns false if the probe has too many unread notices.
  * The process must then give up the channel, because no writer would be started for it. */
 static bool announce(__u32 tgid, __u32 channel)
@@ -151,8 +89,7 @@ static bool announce(__u32 tgid, __u32 channel)
         bpf_map_delete_elem(&missed, &tgid);
         return true;
     }
-    __u64 now = bpf_ktime_get_ns();
-    bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST);
+    miss(tgid, CT_FULL_MEMORY);
     return false;
 }
 
@@ -169,10 +106,10 @@ static __u32 *find_channel(struct task_struct *current, struct pt_regs *register
     if (channel >= CT_PROBE_PROCESSES)
         return 0;
     if (bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST) != 0) {
-        bpf_map_push_elem(&spare, &channel, 0);
+        return_spare(channel);
     } else if (!announce(tgid, channel)) {
         bpf_map_delete_elem(&channels, &tgid);
-        bpf_map_push_elem(&spare, &channel, 0);
+        return_spare(channel);
         return 0;
     }
     return bpf_map_lookup_elem(&channels, &tgid);
@@ -186,10 +123,10 @@ static void take_over(__u32 *channel, __u32 tgid)
     if (taken >= CT_PROBE_PROCESSES)
         return;
     if (__sync_val_compare_and_swap(channel, CT_PROBE_PROCESSES, taken) != CT_PROBE_PROCESSES) {
-        bpf_map_push_elem(&spare, &taken, 0);
+        return_spare(taken);
     } else if (!announce(tgid, taken)) {
         __sync_val_compare_and_swap(channel, taken, CT_PROBE_PROCESSES);
-        bpf_map_push_elem(&spare, &taken, 0);
+        return_spare(taken);
     }
 }
 
@@ -223,11 +160,10 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
     if (!task) {
         /* Either the thread was interrupted while the kernel was changing its storage, or there is no memory
          * left. */
-        __u64 now = bpf_ktime_get_ns();
         if (channel && *channel < CT_PROBE_PROCESSES)
             lose(*channel, function_of(bpf_get_attach_cookie(registers)), 0);
         else if (!is_visited)
-            bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST);
+            miss(tgid, CT_FULL_MEMORY);
         return 0;
     }
     task->channel = CT_PROBE_PROCESSES;
@@ -576,6 +512,7 @@ int program_exec(void *context)
     }
     bpf_map_delete_elem(&companions, &tgid);
     bpf_map_delete_elem(&visits, &tgid);
+    bpf_map_delete_elem(&missed, &tgid);
     return 0;
 }
 

@@ -191,27 +191,46 @@ struct ct_probe_companion {
     uint32_t reserved;
 };
 
-enum { CT_NOTICES_BYTES = 1 << 16 };
+/* How many channels the processes of a user hold. Users whose ids differ by a multiple of CT_PROBE_USERS have
+ * an entry in common. */
+enum { CT_PROBE_USERS = 256 };
+struct ct_probe_user {
+    uint32_t held;
+    uint32_t taken; /* those that the BPF programs have assigned since the probe last made spare channels */
+};
+/* A user's processes may hold this many times as many channels as are left for other users, and as many of
+ * those that the BPF programs may assign. */
+enum { CT_PROBE_SHARE = 3 };
+
+enum { CT_NOTICES_BYTES = 1 << 20, CT_NOTICE_ARGUMENTS_BYTES = 256 };
 
 enum ct_probe_notice_kind {
     CT_PROBE_FOUND = 0, /* an unknown process makes its first call, and has taken a channel */
-    CT_PROBE_FULL = 1,  /* the same, but no channel was available */
+    CT_PROBE_FULL = 1,  /* the same, but it has no channel; `cause` */
     CT_PROBE_EXEC = 2,  /* a process with a channel has executed another program, which has no channel */
     CT_PROBE_HOOK = 3,  /* an unknown process makes its first call, which its hook records */
+};
+enum ct_probe_full_cause {
+    CT_FULL_NONE_FREE = 0,
+    CT_FULL_SHARE = 1,  /* its user has a share of the channels already */
+    CT_FULL_MEMORY = 2, /* the kernel has no memory for the thread's state, or for a notice */
 };
 /* A message from the BPF programs to the probe. */
 struct ct_probe_notice {
     uint32_t kind; /* enum ct_probe_notice_kind */
     uint32_t tgid; /* in the initial pid namespace */
     uint32_t channel;
-    uint32_t uid, gid; /* of the calling thread: the process may have ended when the notice is read */
-    uint32_t reserved;
+    uint32_t uid, gid;   /* of the calling thread: the process may have ended when the notice is read */
+    uint32_t cause;      /* CT_PROBE_FULL: enum ct_probe_full_cause */
     uint64_t ns;         /* now, of CLOCK_MONOTONIC */
     uint64_t missed_ns;  /* CT_PROBE_FOUND: earlier calls were not recorded from this moment on; 0: there were
                             none */
     uint64_t started_ns; /* when the process started, of CLOCK_BOOTTIME */
-    uint64_t executed_ns; /* when it executed its program; 0 if it had no channel then */
+    uint64_t executed_ns;     /* when it executed its program; 0 if it had no channel then */
+    uint32_t arguments_bytes; /* of the whole command line; 0 if it cannot be read */
+    uint32_t reserved;
     char name[CT_PROBE_COMM];
+    char arguments[CT_NOTICE_ARGUMENTS_BYTES]; /* the beginning of the command line; each ends with a NUL */
 };
 
 #endif

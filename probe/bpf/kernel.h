@@ -26,6 +26,7 @@ struct uprobes_state {
 } CT_KERNEL_TYPE;
 
 struct mm_struct {
+    unsigned long arg_start, arg_end;
     struct uprobes_state uprobes_state;
 } CT_KERNEL_TYPE;
 

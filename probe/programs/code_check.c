@@ -1,5 +1,6 @@
 #include "code_check.h"
 
+#include "interrupted.h"
 #include "proc.h"
 #include "processes.h"
 #include "room.h"
@@ -109,7 +110,9 @@ int ct_code_check_begin(struct ct_code_check *check, const struct ct_mapped_driv
     int error = 0;
     for (size_t i = 0; !error && i < processes.count; i++) {
         *culprit = processes.process[i].pid;
-        if (maps_file(file, *culprit))
+        if (ct_is_interrupted())
+            error = -EINTR;
+        else if (maps_file(file, *culprit))
             error = check_process(check, &comparison, *culprit);
     }
     if (pid == 0)

@@ -19,9 +19,9 @@ struct ct_code_check {
 };
 
 /* Locks and checks the process `pid`, or every process that maps the file if `pid` is 0. Returns 0; -ETXTBSY
- * if a process has different code in memory; -EBUSY if `cudatrace attach` is changing a process; or another
- * -errno. On error, sets *culprit to the process that caused it, or to 0 if no process did. Call
- * ct_code_check_end() in any case. */
+ * if a process has different code in memory; -EBUSY if `cudatrace attach` is changing a process; -EINTR
+ * after Ctrl-C; or another -errno. On error, sets *culprit to the process that caused it, or to 0 if no
+ * process did. Call ct_code_check_end() in any case. */
 int ct_code_check_begin(struct ct_code_check *check, const struct ct_mapped_driver *file,
                         const struct ct_targets *targets, pid_t pid, pid_t *culprit);
 void ct_code_check_end(struct ct_code_check *check);

@@ -79,10 +79,10 @@ static bool is_named(const char *path, const char *beginning)
 }
 
 /* The name is printed on terminals, and a process may have chosen it. */
-static void set_name(struct ct_mapped_driver *image, const char *path)
+static void set_name(char to[256], const char *path)
 {
     char *name = ct_printable(path, strlen(path));
-    snprintf(image->name, sizeof(image->name), "%s", name ? name : DRIVER);
+    snprintf(to, sizeof(((struct ct_mapped_driver *)NULL)->name), "%s", name ? name : DRIVER);
     free(name);
 }
 
@@ -91,8 +91,9 @@ struct search {
     pid_t pid;
     /* The last range of a driver, if all ranges since then were adjacent, or NULL. */
     struct ct_mapped_driver *last;
-    uint64_t end;   /* the end of those ranges */
-    bool is_copied; /* there is other code after the driver's range */
+    uint64_t end;     /* the end of those ranges */
+    bool is_copied;   /* there is other code after the driver's range */
+    ino_t left_inode; /* of the last file that was left out */
 };
 
 /* Notes that other code replaces a part of a driver: it is between two ranges of the driver, with no gap. */
@@ -178,12 +179,17 @@ static struct ct_mapped_driver *driver_at(struct search *search, const struct ct
         if (images->image[i].inode == range->inode && images->image[i].device == range->device)
             return &images->image[i];
     }
-    if (images->count == CT_MAPPED_DRIVERS_MAX)
+    if (images->count == CT_MAPPED_DRIVERS_MAX) {
+        /* A file's ranges usually follow one another. */
+        images->left_out += range->inode != search->left_inode;
+        search->left_inode = range->inode;
+        set_name(images->left_name, range->path);
         return NULL;
+    }
     struct ct_mapped_driver *image = &images->image[images->count++];
     *image = (struct ct_mapped_driver){ .device = range->device, .inode = range->inode };
     path_of(image->path, sizeof(image->path), search->pid, range);
-    set_name(image, range->path);
+    set_name(image->name, range->path);
     return image;
 }
 
@@ -245,7 +251,7 @@ int ct_mapped_driver_open(struct ct_mapped_driver *file, const char *path)
         return fd;
     *file = (struct ct_mapped_driver){ 0 };
     snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", fd);
-    set_name(file, path);
+    set_name(file->name, path);
     const int error = identify_file(file, fd);
     if (!error)
         return fd;

@@ -2,19 +2,18 @@
 #ifndef CT_PROBE_MAPPED_DRIVERS_H
 #define CT_PROBE_MAPPED_DRIVERS_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CT_MAPPED_DRIVERS_MAX = 8 }; /* per process; further ones are ignored */
+enum { CT_MAPPED_DRIVERS_MAX = 64 }; /* per process; further ones are counted */
 
 struct ct_mapped_driver {
     dev_t device;
     ino_t inode;
     /* A path in /proc/PID/map_files, which can be opened even if the process is in another mount namespace,
      * or the file has been deleted. */
-    char path[PATH_MAX];
+    char path[64];
     /* Some of its code is in other memory, where the kernel sets no breakpoints. Programs copy code to huge
      * pages at the same addresses. */
     bool is_copied;
@@ -40,6 +39,8 @@ struct ct_mapped_segment {
 struct ct_mapped_drivers {
     struct ct_mapped_driver image[CT_MAPPED_DRIVERS_MAX];
     size_t count;
+    size_t left_out;     /* further libcuda files, */
+    char left_name[256]; /* and the path of one of them, as in struct ct_mapped_driver */
     enum ct_hook hook;
     uint64_t visit;   /* address of CT_AREA_CODE, 0 if there was no visit */
     uint64_t exec_ns; /* of the visiting hook's segments (struct ct_segment), 0 for none */

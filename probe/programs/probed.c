@@ -1,11 +1,12 @@
 #include "probed.h"
 
 #include "clock.h"
+#include "interrupted.h"
 #include "proc.h"
 #include "program.h"
 #include "session_lock.h"
-#include "writer.h"
 #include "writer_link.h"
+#include "writer_process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,54 +40,6 @@ bool ct_probed_is_empty(const struct ct_probed_set *set)
     while (probed && probed->is_arrivals)
         probed = probed->next;
     return !probed;
-}
-
-/* ---- writers ---- */
-
-/* Called in the writer: closes all descriptors that are not in the plan. If a writer kept a BPF link open,
- * the programs would stay attached even after the probe was killed. */
-static void close_others(const struct ct_writer_plan *plan)
-{
-    const int kept[] = { plan->pidfd,   plan->ring, plan->threads, plan->lost,
-                         plan->notices, plan->link, plan->hook->fd };
-    DIR *open_files = opendir("/proc/self/fd");
-    if (!open_files)
-        _exit(EXIT_FAILURE);
-    for (struct dirent *entry; (entry = readdir(open_files)) != NULL;) {
-        const int fd = atoi(entry->d_name); /* 0 for "." and ".." */
-        bool is_kept = fd <= STDERR_FILENO || fd == dirfd(open_files);
-        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-            is_kept |= kept[i] == fd;
-        if (!is_kept)
-            close(fd);
-    }
-    closedir(open_files);
-}
-
-/* Called in the arrivals writer at its end. A probe that ends normally keeps the link open for reading until
- * its writers have ended. Waits for the end of a killed probe, which then no longer holds its lock. */
-static bool is_probe_killed(const struct ct_writer_plan *plan)
-{
-    enum { EXIT_MS = 1000 };
-    struct pollfd link = { .fd = plan->link }, probe = { .fd = plan->pidfd, .events = POLLIN };
-    return poll(&link, 1, 0) > 0 && link.revents & POLLHUP && poll(&probe, 1, EXIT_MS) > 0;
-}
-
-static void be_writer(const struct ct_writer_plan *plan)
-{
-    sigset_t none;
-    close_others(plan);
-    /* Ctrl-C ends the probe, which then ends its writers. */
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    const int status = ct_writer_run(plan);
-    if (plan->maker == CT_MAKER_MACHINE && is_probe_killed(plan))
-        ct_session_lock_clear(getenv(CT_SESSION_ENV));
-    _exit(status);
 }
 
 /* ---- the lock of a segment ---- */
@@ -128,6 +81,7 @@ static bool read_link(struct ct_probed *probed)
     for (int i = 0; i < MESSAGES_MAX && (message = ct_link_take(probed->link, &lock)) != CT_LINK_NOTHING;
          i++) {
         is_ready |= message == CT_LINK_READY;
+        probed->has_hook |= message == CT_LINK_HOOK;
         if (message == CT_LINK_KNOWN)
             pass_lock(probed);
         if (lock >= 0)
@@ -138,19 +92,36 @@ static bool read_link(struct ct_probed *probed)
 
 /* ---- the start of a writer ---- */
 
-/* Waits until the writer has created a segment, has found that there is no daemon, or has ended. */
+/* Waits until the writer has created a segment, has found that there is no daemon, or has ended, or until
+ * Ctrl-C. */
 static void wait_until_ready(struct ct_probed *probed)
 {
+    enum { LOOK_MS = 50 };
     const uint64_t until_ns = ct_monotonic_ns() + READY_NS;
     struct pollfd link = { .fd = probed->link, .events = POLLIN };
-    for (uint64_t now_ns;
-         !read_link(probed) && !(link.revents & POLLHUP) && (now_ns = ct_monotonic_ns()) < until_ns;)
-        poll(&link, 1, (int)((until_ns - now_ns) / 1000000));
+    while (!read_link(probed) && !(link.revents & POLLHUP) && !ct_is_interrupted() &&
+           ct_monotonic_ns() < until_ns)
+        poll(&link, 1, LOOK_MS);
+}
+
+/* Writes the command line that the notice contains, or else the name of the thread. */
+static void describe_found(char *cmdline, size_t room, const struct ct_probe_notice *found)
+{
+    size_t bytes =
+        found->arguments_bytes < sizeof(found->arguments) ? found->arguments_bytes : sizeof(found->arguments);
+    while (bytes > 0 && found->arguments[bytes - 1] == '\0')
+        bytes--;
+    for (size_t i = 0; i < bytes; i++)
+        cmdline[i] = found->arguments[i] ? found->arguments[i] : ' ';
+    cmdline[bytes] = '\0';
+    if (bytes == 0)
+        snprintf(cmdline, room, "[%s]", found->name);
 }
 
 /* Describes the process for its first writer and for any later ones, since the process may have ended by the
- * time that a later writer starts. */
-static int describe(struct ct_probed *probed, const struct ct_probe_notice *found)
+ * time that a later writer starts. If the BPF programs have found the process, the writer completes the
+ * description. */
+static int describe(struct ct_probed *probed, const struct ct_probe_notice *found, bool is_visited)
 {
     struct ct_proc_status status;
     const int error = ct_proc_status(probed->pid, &status);
@@ -159,10 +130,11 @@ static int describe(struct ct_probed *probed, const struct ct_probe_notice *foun
     const uint64_t start_ticks = probed->program.start_ticks;
     probed->uid = error ? found->uid : status.effective;
     probed->gid = error ? found->gid : status.group;
-    ct_program_describe(&probed->program, ct_proc_thread(probed->pid), false);
+    if (!found || is_visited)
+        ct_program_describe(&probed->program, ct_proc_thread(probed->pid), false);
     probed->program.start_ticks = start_ticks;
     if (!probed->program.cmdline[0] && found)
-        snprintf(probed->program.cmdline, sizeof(probed->program.cmdline), "[%s]", found->name);
+        describe_found(probed->program.cmdline, sizeof(probed->program.cmdline), found);
     return 0;
 }
 
@@ -186,29 +158,8 @@ static int open_process(const struct ct_probed *probed)
     return -1;
 }
 
-static int fork_writer(struct ct_probed *probed, struct ct_writer_plan *plan)
-{
-    int end[2];
-    const int error = ct_link_make(end);
-    if (error)
-        return error;
-    plan->link = end[1];
-    const pid_t writer = fork();
-    if (writer == 0)
-        be_writer(plan);
-    close(end[1]);
-    if (writer < 0) {
-        const int refused = -errno;
-        close(end[0]);
-        return refused;
-    }
-    probed->writer = writer;
-    probed->link = end[0];
-    return 0;
-}
-
 static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uint64_t since_ns,
-                        uint64_t absent_ns)
+                        uint64_t absent_ns, bool is_found)
 {
     const struct ct_probe_cost cost = ct_programs_cost(set->programs);
     struct ct_writer_plan plan = {
@@ -241,7 +192,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         *plan.in_flight = 0;
         set->functions->copied[probed->channel.number] = 0;
     }
-    const int error = fork_writer(probed, &plan);
+    const int error = ct_writer_process_start(&plan, is_found, &probed->writer, &probed->link);
     if (plan.pidfd >= 0)
         close(plan.pidfd);
     probed->writers++;
@@ -251,12 +202,12 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
 /* If the BPF programs have found the process, does not wait until its writer is ready, because more notices
  * may be pending. */
 static int start_first_writer(struct ct_probed_set *set, struct ct_probed *probed,
-                              const struct ct_probe_notice *found)
+                              const struct ct_probe_notice *found, bool is_visited)
 {
-    int error = describe(probed, found);
+    int error = describe(probed, found, is_visited);
     if (!error)
-        error =
-            start_writer(set, probed, found ? found->ns : ct_monotonic_ns(), found ? found->missed_ns : 0);
+        error = start_writer(set, probed, found ? found->ns : ct_monotonic_ns(), found ? found->missed_ns : 0,
+                             found && !is_visited);
     if (!error && !found)
         wait_until_ready(probed);
     return error;
@@ -325,6 +276,7 @@ static void forget(struct ct_probed_set *set, struct ct_probed *probed)
 int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel, uint64_t exec_ns,
                   const struct ct_probe_notice *found)
 {
+    const bool is_visited = ct_probed_find(set, pid) != NULL;
     struct ct_hook_segment hook = take_skipped(set, pid);
     struct ct_probed *probed = insert(set, pid, found);
     if (!probed) {
@@ -346,7 +298,7 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
         forget(set, probed);
         return error;
     }
-    error = start_first_writer(set, probed, found);
+    error = start_first_writer(set, probed, found, is_visited);
     /* The process's threads already use the channel, so it cannot be given to another process before this
      * process has ended. */
     if (error) {
@@ -365,7 +317,7 @@ int ct_probed_begin(struct ct_probed_set *set, const struct ct_channel *machine)
     if (machine)
         probed->channel = *machine;
     probed->exec_ns = ct_program_start_ns(probed->program.start_ticks);
-    return start_first_writer(set, probed, NULL);
+    return start_first_writer(set, probed, NULL, false);
 }
 
 int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel)
@@ -397,7 +349,7 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
     probed->exec_ns = companion->exec_ns;
     probed->channel = *channel;
     ct_channel_give(set->programs, companion->pid, NULL);
-    int error = describe(probed, NULL);
+    int error = describe(probed, NULL, false);
     probed->uid = companion->uid;
     const uint64_t now_ns = ct_monotonic_ns();
     __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
@@ -407,7 +359,7 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
         forget(set, probed);
         return error;
     }
-    error = start_writer(set, probed, now_ns, 0);
+    error = start_writer(set, probed, now_ns, 0, false);
     /* The process's threads may already use the channel, so it cannot be given to another process before this
      * process has ended. */
     if (error)
@@ -423,13 +375,32 @@ void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers
         ct_hook_segment_open(&probed->hook, images->segment);
 }
 
-void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
-                          const struct ct_mapped_driver *image)
+/* Makes the trace say that calls of the process are missing. Returns false if it does already. */
+static bool note_unprobed_code(struct ct_probed_set *set, const struct ct_probed *probed)
 {
     uint8_t *copied = &set->functions->copied[probed->channel.number];
     if (probed->channel.ring < 0 || *copied)
-        return;
+        return false;
     __atomic_store_n(copied, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+void ct_probed_set_left_out(struct ct_probed_set *set, struct ct_probed *probed,
+                            const struct ct_mapped_drivers *images)
+{
+    if (images->left_out > 0 && note_unprobed_code(set, probed))
+        fprintf(
+            stderr,
+            "cudatrace-probe: process %d: calls to %zu of its libraries are missing, such as %s: the probe "
+            "follows %d libraries of a process; use `cudatrace attach`\n",
+            probed->pid, images->left_out, images->left_name, CT_MAPPED_DRIVERS_MAX);
+}
+
+void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
+                          const struct ct_mapped_driver *image)
+{
+    if (!note_unprobed_code(set, probed))
+        return;
     fprintf(
         stderr,
         "cudatrace-probe: process %d: code of %s is in other memory than the file, where the kernel sets no "
@@ -465,7 +436,7 @@ static void note_writer_end(struct ct_probed *probed, int status)
  * ct_probed_reap() will try again. */
 static void replace_writer(struct ct_probed_set *set, struct ct_probed *probed)
 {
-    const int error = start_writer(set, probed, ct_monotonic_ns(), 0);
+    const int error = start_writer(set, probed, ct_monotonic_ns(), 0, false);
     probed->needs_writer = error && probed->writers < WRITERS_MAX;
     if (error && !probed->needs_writer)
         fprintf(stderr, "cudatrace-probe: process %d: no writer can be started: %s; calls are missing\n",
@@ -476,6 +447,15 @@ static void clear_arriving(struct ct_probed_set *set, const struct ct_probed *pr
 {
     if (probed->channel.ring >= 0)
         __atomic_store_n(&set->functions->arriving[probed->channel.number], 0, __ATOMIC_RELEASE);
+}
+
+/* Skips a process after its writer has found the hook in it. The channel stays with the process, whose
+ * threads may use it. */
+static void skip_found(struct ct_probed_set *set, struct ct_probed *probed)
+{
+    probed->is_skipped = true;
+    if (!probed->has_executed)
+        ct_channel_give(set->programs, probed->pid, NULL);
 }
 
 void ct_probed_reap(struct ct_probed_set *set)
@@ -493,6 +473,8 @@ void ct_probed_reap(struct ct_probed_set *set)
         if (probed->writer > 0 || probed->needs_writer)
             continue;
         clear_arriving(set, probed);
+        if (probed->has_hook && !probed->is_skipped)
+            skip_found(set, probed);
         if (has_ended(probed))
             forget(set, probed);
     }

@@ -2,6 +2,7 @@
 #ifndef CT_PROBE_PROBED_H
 #define CT_PROBE_PROBED_H
 
+#include "channels.h"
 #include "companion.h"
 #include "functions.h"
 #include "hook_segment.h"
@@ -26,6 +27,7 @@ struct ct_probed {
     bool is_arrivals;            /* the probe itself; its channel carries the events of the machine */
     bool has_executed;           /* another program, which has the process's id now */
     bool needs_writer;           /* the last one was killed */
+    bool has_hook;               /* its writer has found the hook in it */
     struct ct_hook_segment hook; /* of the hook that visits it or has visited it */
     pid_t writer;                /* 0: it has ended */
     int link;                    /* to that writer (writer_link.h), or -1 */
@@ -68,6 +70,9 @@ int ct_probed_accompany(struct ct_probed_set *set, const struct ct_companion *co
  * the driver's file. The trace then contains the loss. Prints a message. */
 void ct_probed_set_copied(struct ct_probed_set *set, struct ct_probed *probed,
                           const struct ct_mapped_driver *image);
+/* The same, because the process maps more libcuda files than the probe follows. */
+void ct_probed_set_left_out(struct ct_probed_set *set, struct ct_probed *probed,
+                            const struct ct_mapped_drivers *images);
 /* Opens the segment of the hook that is visiting a skipped process, unless that segment is already open. */
 void ct_probed_set_hook(struct ct_probed *probed, const struct ct_mapped_drivers *images);
 /* Ends the recording of a program after its process has called exec() for another program. */

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "code_check.h"
 #include "proc.h"
+#include "room.h"
 #include "say.h"
 #include "targets.h"
 
@@ -184,6 +185,8 @@ static void attempt(struct ct_probed_files *files, const struct ct_mapped_driver
 {
     pid_t culprit = 0;
     file->error = attach(files, image, file, &culprit);
+    if (file->error == -EINTR)
+        return;
     file->is_due = false;
     files->is_announced &= file->error != -EBUSY;
     if (file->error && !may_succeed_later(file->error))
@@ -260,10 +263,17 @@ bool ct_probed_files_retry(struct ct_probed_files *files)
 
 void ct_probed_files_detach(struct ct_probed_files *files)
 {
+    struct ct_links **links = NULL;
+    size_t count = 0, room = 0;
     for (struct ct_probed_file *file = files->first, *next; file; file = next) {
         next = file->next;
-        ct_links_close(file->links);
+        if (ct_make_room(&links, count, &room, sizeof(*links)))
+            links[count++] = file->links;
+        else
+            ct_links_close(file->links);
         free(file);
     }
+    ct_links_close_all(links, count);
+    free(links);
     files->first = NULL;
 }

@@ -27,9 +27,10 @@ struct ct_probed_files {
 };
 
 /* Attaches probes to a file that the process `pid` maps or may map later, unless that has been tried before.
- * Prints any error, or why attaching must wait. If a process keeps the probe from attaching to the file in
- * all processes for two seconds, attaches to it in every other process for which this is called. If the
- * process's first thread has exited, other processes reach the probes, too, and a message says so. */
+ * Prints any error, or why attaching must wait. After Ctrl-C, attaches to nothing. If a process keeps the
+ * probe from attaching to the file in all processes for two seconds, attaches to it in every other process
+ * for which this is called. If the process's first thread has exited, other processes reach the probes, too,
+ * and a message says so. */
 void ct_probed_files_attach(struct ct_probed_files *files, const struct ct_mapped_driver *image, pid_t pid);
 /* Returns whether the probe has tried to attach to the file in all processes. */
 bool ct_probed_files_know(const struct ct_probed_files *files, const struct ct_mapped_driver *image);

@@ -1,11 +1,14 @@
 #include "programs.h"
 
-#include "calls.skel.h" /* needs calls.h */
+#include "channels.h"
+#include "interrupted.h"
 #include "measured_call.h"
+#include "programs_state.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,18 +22,7 @@
 #define TRACE_UPROBE_SESSION ((enum bpf_attach_type)57)
 enum { UPROBE_MULTI_RETURN = 1 };
 
-enum { TRACEPOINTS = 4 };
-
 const char *const ct_method_names[CT_METHOD_COUNT] = { "sessions", "links to many functions", "perf events" };
-
-struct ct_programs {
-    struct ct_calls *calls; /* the skeleton */
-    enum ct_method method;
-    struct ct_probe_cost cost;
-    struct bpf_link *tracepoint[TRACEPOINTS];
-    uint32_t links; /* number of struct ct_links that were made */
-    bool taken[CT_PROBE_PROCESSES];
-};
 
 struct ct_links {
     int *fd; /* descriptors of links, for sessions and multi */
@@ -87,8 +79,9 @@ static int attach_events(struct ct_programs *programs, const char *path, const s
     int error = links->link ? 0 : -ENOMEM;
     for (int end = 0; end < 2; end++) {
         for (uint32_t i = 0; !error && i < targets->count; i++) {
-            error = attach_event(program[end], end == 0, path, targets->offset[i], cookies[i], pid,
-                                 &links->link[links->links]);
+            error = ct_is_interrupted() ? -EINTR
+                                        : attach_event(program[end], end == 0, path, targets->offset[i],
+                                                       cookies[i], pid, &links->link[links->links]);
             links->links += !error;
         }
     }
@@ -146,6 +139,34 @@ void ct_links_close(struct ct_links *links)
     free(links->fd);
     free(links->link);
     free(links);
+}
+
+struct closing {
+    struct ct_links **links;
+    size_t count;
+    _Atomic size_t next;
+};
+
+static void *close_some(void *data)
+{
+    struct closing *closing = data;
+    for (size_t i; (i = closing->next++) < closing->count;)
+        ct_links_close(closing->links[i]);
+    return NULL;
+}
+
+void ct_links_close_all(struct ct_links **links, size_t count)
+{
+    enum { THREADS = 32 };
+    struct closing closing = { .links = links, .count = count };
+    pthread_t thread[THREADS];
+    size_t threads = 0;
+    while (threads < THREADS && threads + 1 < count &&
+           pthread_create(&thread[threads], NULL, close_some, &closing) == 0)
+        threads++;
+    close_some(&closing);
+    while (threads > 0)
+        pthread_join(thread[--threads], NULL);
 }
 
 /* ---- hooks ---- */
@@ -212,150 +233,7 @@ void ct_programs_set_driver(struct ct_programs *programs, const struct ct_probe_
         programs->calls->bss->release = release;
 }
 
-/* ---- channels ---- */
-
-static int make_map(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value, uint32_t entries,
-                    uint32_t flags)
-{
-    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = flags);
-    const int map = bpf_map_create(type, name, key, value, entries, &options);
-    return map < 0 ? -errno : map;
-}
-
-static int make_maps(struct ct_channel *channel)
-{
-    channel->threads = make_map(BPF_MAP_TYPE_ARRAY, "ct_threads", sizeof(uint32_t),
-                                sizeof(struct ct_probe_thread), CT_PROBE_THREADS, BPF_F_MMAPABLE);
-    channel->lost = make_map(BPF_MAP_TYPE_ARRAY, "ct_lost", sizeof(uint32_t), sizeof(struct ct_probe_lost),
-                             CT_PROBE_FUNCTIONS, BPF_F_MMAPABLE);
-    channel->ring = make_map(BPF_MAP_TYPE_RINGBUF, "ct_ring", 0, 0, CT_PROBE_RING_BYTES, 0);
-    return channel->threads < 0 ? channel->threads
-           : channel->lost < 0  ? channel->lost
-           : channel->ring < 0  ? channel->ring
-                                : 0;
-}
-
-/* Puts the maps into the outer map. After each update of a map of maps, the kernel waits about 10 ms until no
- * program uses the old value. If all updates are made as one batch (Linux 5.17), it waits only once. */
-static int insert(const struct bpf_map *outer, const uint32_t *numbers, const int *maps, uint32_t count)
-{
-    uint32_t done = count;
-    if (bpf_map_update_batch(bpf_map__fd(outer), numbers, maps, &done, NULL) == 0)
-        return 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (bpf_map__update_elem(outer, &numbers[i], sizeof(numbers[i]), &maps[i], sizeof(maps[i]),
-                                 BPF_ANY) != 0)
-            return -errno;
-    }
-    return 0;
-}
-
-static int insert_all(struct ct_programs *programs, const struct ct_channel *channels, uint32_t count)
-{
-    const struct ct_calls *calls = programs->calls;
-    uint32_t numbers[CT_CHANNELS_AT_ONCE];
-    int rings[CT_CHANNELS_AT_ONCE], threads[CT_CHANNELS_AT_ONCE], lost[CT_CHANNELS_AT_ONCE];
-    for (uint32_t i = 0; i < count; i++) {
-        numbers[i] = channels[i].number;
-        rings[i] = channels[i].ring;
-        threads[i] = channels[i].threads;
-        lost[i] = channels[i].lost;
-    }
-    int error = insert(calls->maps.threads, numbers, threads, count);
-    if (!error)
-        error = insert(calls->maps.lost, numbers, lost, count);
-    return error ? error : insert(calls->maps.rings, numbers, rings, count);
-}
-
-int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count)
-{
-    uint32_t made = 0, number = 0;
-    int error = 0;
-    for (; made < count && !error; made++) {
-        while (number < CT_PROBE_PROCESSES && programs->taken[number])
-            number++;
-        if (number == CT_PROBE_PROCESSES) {
-            error = -ENOSPC;
-            break;
-        }
-        channels[made] = (struct ct_channel){ .number = number, .ring = -1, .threads = -1, .lost = -1 };
-        programs->taken[number] = true;
-        programs->calls->bss->ends[number] = 0;
-        error = make_maps(&channels[made]);
-    }
-    if (!error)
-        error = insert_all(programs, channels, count);
-    for (uint32_t i = 0; error && i < made; i++)
-        ct_channel_free(programs, &channels[i]);
-    return error;
-}
-
-void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel)
-{
-    const struct ct_calls *calls = programs->calls;
-    const struct {
-        int map;
-        const struct bpf_map *outer;
-    } parts[] = { { channel->ring, calls->maps.rings },
-                  { channel->threads, calls->maps.threads },
-                  { channel->lost, calls->maps.lost } };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (parts[i].map < 0)
-            continue;
-        bpf_map__delete_elem(parts[i].outer, &channel->number, sizeof(channel->number), 0);
-        close(parts[i].map);
-    }
-    programs->taken[channel->number] = false;
-    *channel = (struct ct_channel){ .ring = -1, .threads = -1, .lost = -1 };
-}
-
-const uint32_t *ct_channel_end(const struct ct_programs *programs, const struct ct_channel *channel)
-{
-    return &programs->calls->bss->ends[channel->number];
-}
-
-int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)
-{
-    const uint32_t tgid = (uint32_t)pid, number = channel ? channel->number : CT_PROBE_PROCESSES;
-    return bpf_map__update_elem(programs->calls->maps.channels, &tgid, sizeof(tgid), &number, sizeof(number),
-                                channel ? BPF_NOEXIST : BPF_ANY);
-}
-
-void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)
-{
-    const struct bpf_map *channels = programs->calls->maps.channels;
-    const uint32_t tgid = (uint32_t)pid;
-    uint32_t number;
-    if (bpf_map__lookup_elem(channels, &tgid, sizeof(tgid), &number, sizeof(number), 0) == 0 &&
-        (number == channel->number || number == CT_PROBE_PROCESSES))
-        bpf_map__delete_elem(channels, &tgid, sizeof(tgid), 0);
-}
-
-void ct_programs_set_machine(struct ct_programs *programs, const struct ct_channel *channel)
-{
-    programs->calls->bss->machine_channel = channel->number;
-}
-
-int ct_companion_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel,
-                      int32_t producer)
-{
-    const uint32_t tgid = (uint32_t)pid;
-    const struct ct_probe_companion companion = { .producer = (uint64_t)(int64_t)producer,
-                                                  .channel = channel->number };
-    programs->calls->bss->has_companions = true;
-    return bpf_map__update_elem(programs->calls->maps.companions, &tgid, sizeof(tgid), &companion,
-                                sizeof(companion), BPF_ANY);
-}
-
-void ct_companion_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)
-{
-    const struct bpf_map *companions = programs->calls->maps.companions;
-    const uint32_t tgid = (uint32_t)pid;
-    struct ct_probe_companion companion;
-    if (bpf_map__lookup_elem(companions, &tgid, sizeof(tgid), &companion, sizeof(companion), 0) == 0 &&
-        companion.channel == channel->number)
-        bpf_map__delete_elem(companions, &tgid, sizeof(tgid), 0);
-}
+/* ---- processes ---- */
 
 int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area)
 {
@@ -373,12 +251,6 @@ uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid)
                : 0;
 }
 
-int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel)
-{
-    return bpf_map__update_elem(programs->calls->maps.spare, NULL, 0, &channel->number,
-                                sizeof(channel->number), BPF_ANY);
-}
-
 int ct_programs_notices(const struct ct_programs *programs)
 {
     return bpf_map__fd(programs->calls->maps.notices);
@@ -386,7 +258,7 @@ int ct_programs_notices(const struct ct_programs *programs)
 
 enum ct_method ct_programs_method(const struct ct_programs *programs)
 {
-    return programs->method;
+    return (enum ct_method)programs->method;
 }
 
 const struct bpf_object *ct_programs_object(const struct ct_programs *programs)
@@ -401,7 +273,7 @@ uint64_t ct_programs_recorded(const struct ct_programs *programs, uint32_t event
 
 struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
 {
-    return programs->cost;
+    return (struct ct_probe_cost){ .seen_ns = programs->seen_ns, .whole_ns = programs->whole_ns };
 }
 
 /* ---- measuring ---- */
@@ -420,8 +292,8 @@ static int measure_at(struct ct_programs *programs, const struct ct_channel *cha
     const uint64_t whole_ns = ct_measured_calls_ns();
     ct_links_close(links);
     error = ct_measured_calls_read(channel->ring, seen);
-    programs->cost = (struct ct_probe_cost){ .seen_ns = ct_measured_median(seen),
-                                             .whole_ns = whole_ns > alone_ns ? whole_ns - alone_ns : 0 };
+    programs->seen_ns = ct_measured_median(seen);
+    programs->whole_ns = whole_ns > alone_ns ? whole_ns - alone_ns : 0;
     return error;
 }
 
@@ -533,7 +405,7 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
 
 static int load(struct ct_programs *programs, enum ct_method method, struct ct_program_set optional)
 {
-    programs->method = method;
+    programs->method = (int)method;
     programs->calls = ct_calls__open();
     if (!programs->calls)
         return -errno;
@@ -545,13 +417,13 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
                                      &(uint8_t){ 1 }, sizeof(uint8_t), BPF_ANY);
     if (error)
         return error;
-    const struct bpf_program *const program[TRACEPOINTS] = {
+    const struct bpf_program *const program[CT_TRACEPOINTS] = {
         programs->calls->progs.thread_exit,
         programs->calls->progs.program_exec,
         optional.kernel_events ? programs->calls->progs.thread_switch : NULL,
         optional.kernel_events ? programs->calls->progs.page_fault : NULL,
     };
-    for (int i = 0; i < TRACEPOINTS; i++) {
+    for (int i = 0; i < CT_TRACEPOINTS; i++) {
         if (program[i] && !(programs->tracepoint[i] = bpf_program__attach(program[i])))
             return -errno;
     }
@@ -560,9 +432,14 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
 
 static void close_all(struct ct_programs *programs)
 {
-    for (int i = 0; i < TRACEPOINTS; i++) {
+    for (int i = 0; i < CT_TRACEPOINTS; i++) {
         bpf_link__destroy(programs->tracepoint[i]);
         programs->tracepoint[i] = NULL;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (programs->blank[i] > 0)
+            close(programs->blank[i]);
+        programs->blank[i] = 0;
     }
     ct_calls__destroy(programs->calls);
     programs->calls = NULL;

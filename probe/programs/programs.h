@@ -68,10 +68,13 @@ void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const 
 /* The links to the functions of one file. */
 struct ct_links;
 /* Attaches to functions of the file, either in all processes that map the file now or later (`pid` is 0), or
- * only in the process `pid`. Returns 0 or -errno. */
+ * only in the process `pid`. Returns 0 or -errno; -EINTR after Ctrl-C. */
 int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
                        pid_t pid, struct ct_links **links);
 void ct_links_close(struct ct_links *links);
+/* Closes several of them at the same time. To close one, the kernel waits about 50 ms until no processor runs
+ * its program, and waits for several at once. */
+void ct_links_close_all(struct ct_links **links, size_t count);
 
 /* ---- hooks ---- */
 
@@ -134,36 +137,8 @@ enum ct_fence_point {
  * BPF_PROG_TYPE_TRACEPOINT, or otherwise with bpf_program__attach(). */
 const struct bpf_program *ct_programs_fence(const struct ct_programs *programs, enum ct_fence_point point);
 
-/* ---- channels ---- */
+/* ---- processes ---- */
 
-/* The maps through which the calls of one process leave the kernel. */
-struct ct_channel {
-    uint32_t number;
-    int ring, threads, lost; /* descriptors of maps */
-};
-/* Creates `count` channels, at most CT_CHANNELS_AT_ONCE, that no process uses yet. Returns 0, -ENOSPC if
- * there would be more than CT_PROBE_PROCESSES channels, or another -errno. After an error, no channel has
- * been created. */
-enum { CT_CHANNELS_AT_ONCE = 64 };
-int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count);
-void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
-/* Returns the address where the BPF programs store how the channel's process has ended (CT_PROBE_ENDED). */
-const uint32_t *ct_channel_end(const struct ct_programs *programs, const struct ct_channel *channel);
-/* Assigns the channel to the process. Returns 0, -EEXIST if the process already has a channel, or another
- * -errno. If `channel` is NULL, the process's calls will not be recorded, even if it already has a
- * channel. */
-int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
-/* Ends that assignment. */
-void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
-/* Sets the channel for events of the whole machine. It belongs to no process. */
-void ct_programs_set_machine(struct ct_programs *programs, const struct ct_channel *channel);
-/* Assigns the channel to the companion of a process's hook. The process itself must be skipped. `producer`
- * comes from the segment of the hook (struct ct_segment). Returns 0 or -errno. */
-int ct_companion_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel,
-                      int32_t producer);
-/* Ends the assignment of the channel to the process's companion. Does nothing if there is no such
- * assignment. */
-void ct_companion_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
 /* Registers the hook's visit to a process. `area` is the address of CT_AREA_CODE in the process. If the
  * process is not recorded, it takes a spare channel when the visit is over, and is recorded from then on.
  * Returns 0 or -errno. */
@@ -171,8 +146,5 @@ int ct_programs_set_visit(struct ct_programs *programs, pid_t pid, uint64_t area
 /* Returns the time when the process called exec() for its current program, in nanoseconds of CLOCK_MONOTONIC,
  * or 0 if the process had no channel at that time. */
 uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid);
-/* Makes the channel available to the BPF programs, which assign it to the next process that makes a call and
- * has no channel. */
-int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel);
 
 #endif

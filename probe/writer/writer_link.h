@@ -10,6 +10,7 @@ enum ct_link_message {
     /* To the probe. */
     CT_LINK_READY, /* the process has a segment, or there is no daemon */
     CT_LINK_LOCK,  /* the descriptor holds the lock of the segment that the writer makes next */
+    CT_LINK_HOOK,  /* the hook records the process, and the writer ends */
     CT_LINK_KNOWN, /* the daemon knows the last segment whose lock was sent */
 };
 

@@ -11,7 +11,7 @@ import sys
 
 from attach_test import AREA_DATA, Attach, attach, detach, is_armed, recorded
 from cudatrace_test import CUDATRACE, DEADLINE_S, Session, by_tier, check, equal, needs, wait_for
-from untraced import Background
+from untraced import Background, Program, lock
 
 SYSCALL, SEIZE, INTERRUPT = 24, 0x4206, 0x4207
 SYSCALL_GOOD, TRACE_FORK, EXIT_KILL = 0x1, 0x2, 0x100000
@@ -235,9 +235,25 @@ def shared(s):
     p.end()
 
 
+def locked(s):
+    """Other commands keep the locks on two recorded processes. At its end, attach waits for both of them together."""
+    programs = [Program(s, "paced") for _ in range(2)]
+    a = Attach(s, *(p.pid for p in programs))
+    for _ in programs:
+        a.await_line("is recorded")
+    folders = [lock(p.pid) for p in programs]
+    said = a.end(status=1)
+    equal(said.count("keeps its lock"), 2, said)
+    equal(said.count("waiting for another command that is busy with it"), 1, said)
+    for p, folder in zip(programs, folders):
+        os.close(folder)
+        detach(s, p.pid)
+        p.end(signal.SIGTERM)
+
+
 TESTS = {f"replaced-{which}-{delay}": lambda s, which=which, delay=delay: replaced_descriptor(s, which, delay)
          for which in (1, 2) for delay in by_tier((0, 20), range(0, 36, 4))}
-TESTS |= {test.__name__: test for test in (no_names, executed_before, executed_at_the_end, executed_meanwhile, named_session, shared)}
+TESTS |= {test.__name__: test for test in (no_names, executed_before, executed_at_the_end, executed_meanwhile, named_session, shared, locked)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

@@ -1,7 +1,8 @@
 """Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen,
-they fork, or they may not write files."""
+they fork, wait for a child of vfork(), or may not write files."""
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -10,6 +11,11 @@ import sys
 from attach_test import Attach, attach, await_leave, detach, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, check, equal, needs, wait_for
 from untraced import Program
+
+
+def is_blocked(pid, number):
+    mask = re.search(r"^SigBlk:\s+(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(mask[1], 16) >> (number - 1) & 1
 
 
 # Its first thread exits, and its second makes a call for each line.
@@ -183,7 +189,19 @@ def limited(s):
     p.end(signal.SIGTERM)
 
 
-TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited)}
+def interrupted(s):
+    """Checks that Ctrl-C ends a command that waits for a child of vfork() before it attaches to the child's parent."""
+    p = Program(s, "vforked")
+    wait_for("the child", pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text)
+    a = Attach(s, p.pid)
+    wait_for("attach to block its signals", lambda: is_blocked(a.child.pid, signal.SIGINT))
+    said = a.end(status=1)
+    check("was not attached to, because the command was interrupted" in said, said)
+    p.child.stdin.write("\n")
+    equal(p.end(), "woke 0 fine\n", "its end")
+
+
+TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

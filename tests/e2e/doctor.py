@@ -44,6 +44,11 @@ cuda = ctypes.CDLL("libcuda.so.1")
 if sys.argv[1] == "memory":
     pages = int(open("/proc/self/statm").read().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 20),) * 2)
+elif sys.argv[1] == "files":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    while len(os.listdir("/proc/self/fd")) < 64:
+        os.dup(0)
+    os.dup(0)
 else:
     os.setuid(int(sys.argv[1]))
 cuda.cuInit(0)
@@ -258,10 +263,13 @@ with Session() as s:
             ("sh", ("sh", "-c", 'ulimit -f 0; exec "$0" --calls 5', CALLS), "its file size limit (ulimit -f) is 0 bytes, too small for a ring"),
             ("sh", ("sh", "-c", 'ulimit -f 100; exec "$0" --calls 5', CALLS), "its file size limit (ulimit -f) is 50 KiB"),
             ("sh", (sys.executable, "-c", CHANGES, "memory"), "its limit on memory (ulimit -v) is"),
+            ("sh", (sys.executable, "-c", CHANGES, "files"), "its limit on open files (ulimit -n, RLIMIT_NOFILE) is 64, and fewer than 3 are left"),
             ("several users", (sys.executable, "-c", CHANGES, NOBODY), f"it runs as user {NOBODY}, and only a daemon of this user"),
             ("user namespaces", ("unshare", "-U", CALLS, "--calls", 5), "its user has no ID in its user namespace")):
         if can(need, f"a command of which doctor says: {why}"):
             says(started(*command, status=1), "miss", "recording", f"loads the driver and the hook, but its calls are not recorded: {why}")
+    done = s.run("prlimit", "--nofile=12:12", CUDATRACE, "doctor", "--", CALLS, "--calls", 5, preload=False, status=1, cwd=s.dir)
+    check("the limit on open files (ulimit -n, RLIMIT_NOFILE) is 12, too low" in done.stdout, done.stdout)
     # Ctrl-C also terminates the command that doctor started, and leaves no files.
     with fifo(s.dir, "began") as began:
         asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,

@@ -3,6 +3,7 @@ that caused the work."""
 import json
 import shutil
 import subprocess
+import sys
 
 from cudatrace_test import BUILD, CUDATRACE, SIMCUDA, WORKLOADS, Session, check, equal
 
@@ -35,6 +36,12 @@ with Session() as s:
     equal(s.rows("SELECT gpu_recording FROM processes"), [("recorded",)], "the result")
     s.check_identity()
     s.check_truth(of_hook=("cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetUuid_v2"))
+
+# A program that launches nothing.
+with Session() as s:
+    idle = sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1').cuInit(0)"
+    equal(run(s, "--gpu", command=idle, output=""),
+          "cudatrace: run: no GPU work was recorded: the program launched no work, and made no copies or sets\n", "the message")
 
 # If all recorded work has been removed from the trace, `run` does not report that none was recorded.
 with Session() as s:

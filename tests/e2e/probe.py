@@ -86,6 +86,7 @@ def short_lives(s):
         f"SELECT count(*) FROM processes WHERE pid IN ({','.join(map(str, pids))}) AND state = 'exited'") == len(pids))
     for pid in pids:
         equal(stored_of(s, pid), dict(truth_of(s, pid)), f"the calls of {pid}")
+        equal(s.value("SELECT cmdline FROM processes WHERE pid = ?", pid), f"{WORKLOADS / 'calls'} --calls 5", "the command line")
     probe.end()
 
 

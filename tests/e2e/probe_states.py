@@ -1,9 +1,13 @@
 """Tests that `cudatrace probe` records processes in unusual states, or reports why it cannot."""
+import os
+import shutil
+import signal
+import subprocess
 import sys
 
-from cudatrace_test import CUDATRACE, can, check, equal, first_thread_has_ended, wait_for
-from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, writer_of
-from untraced import VERSION, Program
+from cudatrace_test import CUDATRACE, DEADLINE_S, WORKLOADS, can, check, equal, first_thread_has_ended, wait_for
+from probing import PROBE, OwnDriver, Probe, await_stored, stored_of, truth_of, writer_of
+from untraced import VERSION, Background, Program
 
 LEADERLESS = """
 import ctypes, os, platform, sys, threading
@@ -107,9 +111,90 @@ def pid_namespace(s):
     check(f"`cudatrace probe` cannot run: {why}" in said, said)
 
 
+MAPPER = """
+import mmap, os, sys
+mapped = [mmap.mmap(os.open(path, os.O_RDONLY), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE) for path in sys.argv[1:]]
+print("mapped", flush=True)
+sys.stdin.read()
+"""
+
+
+def start_mapper(s, *paths):
+    """Starts a program that maps the files."""
+    mapper = s.start(sys.executable, "-c", MAPPER, *paths, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(mapper.stdout.readline(), "mapped\n", "the files")
+    return mapper
+
+
+def copies(s, count):
+    """Returns copies of the driver, which each have a folder."""
+    paths = [s.dir / f"copies/{i}/libcuda.so.1" for i in range(count)]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        shutil.copy(s.driver_file, path)
+    return paths
+
+
+def interrupted(s):
+    """Checks that Ctrl-C ends a probe that is still examining processes and attaching to their libraries."""
+    libraries = copies(s, 40)
+    mappers = [start_mapper(s, *libraries[i:i + 8]) for i in range(0, len(libraries), 8)]
+    probe = Background(s, CUDATRACE, "probe", "--session", s.name, "--all", "--only", f"{s.dir}/*", "--verbose")
+    probe.await_line("functions of")
+    said = probe.end()
+    check(0 < said.count("functions of") < len(libraries) / 2, said)
+    check("are probed" not in said, said)
+    for mapper in mappers:
+        mapper.communicate("", timeout=DEADLINE_S)
+
+
+def many_libraries(s):
+    """Checks that the probe reports a process with more libraries than it follows."""
+    libraries = copies(s, 65)
+    for number, missing in (64, False), (65, True):
+        mapper = start_mapper(s, *libraries[:number])
+        probe = Probe(s, "--pid", mapper.pid, "--method", "multi", "--calls", "cuInit")
+        said = f"process {mapper.pid}: calls to 1 of its libraries are missing, such as {s.dir}/copies/"
+        equal(said in probe.said, missing, probe.said)
+        s.flush_until("the loss", lambda: s.rows("SELECT cause FROM losses JOIN processes USING (process_id) WHERE pid = ?", mapper.pid) ==
+                      [("code",)] * missing)
+        probe.end()
+        mapper.communicate("", timeout=DEADLINE_S)
+
+
+STRANGER = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+
+def shares(s, processes=70):
+    """Checks that a user's processes cannot take all channels, and that the trace lists those that the probe has missed. While the probe is
+    stopped, the BPF programs assign the 64 spare channels, at most 48 of them to one user."""
+    if not can("several users", "processes of another user"):
+        return
+    probe = Probe(s, *s.every)
+    os.kill(probe.child.pid, signal.SIGSTOP)
+    calls = WORKLOADS / "calls", "--calls", 5
+    strangers = []
+    for _ in range(processes):
+        strangers.append(s.start(*STRANGER, *calls, preload=False, stdout=subprocess.DEVNULL, env={"SIMCUDA_COUNTS": ""}))
+        equal(strangers[-1].wait(DEADLINE_S), 0, "a program's status")
+    own = s.start(*calls, preload=False, stdout=subprocess.DEVNULL)
+    equal(own.wait(DEADLINE_S), 0, "the program's status")
+    os.kill(probe.child.pid, signal.SIGCONT)
+    await_stored(s, own.pid, dict(truth_of(s, own.pid)))
+    s.flush_until("the other user's processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited' AND uid = 65534") +
+                  s.value("SELECT count(*) FROM unrecorded") == processes)
+    why = "its user's processes have their share of the probe's channels"
+    missed = [p.pid for p in strangers[48:]]
+    equal(s.rows("SELECT pid, uid, cause, error, calls FROM unrecorded ORDER BY pid"),
+          [(pid, 65534, "probe", why, None) for pid in sorted(missed)], "the missed processes")
+    equal(s.status()["unprobed"], str(processes - 48), "the status")
+    said = probe.end()
+    check(f"process {missed[0]}: its calls are not recorded" in said and "12 more processes are not recorded" in said, said)
+
+
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
 TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
-TESTS |= {test.__name__: test for test in (refused_segment, pid_namespace)}
+TESTS |= {test.__name__: test for test in (refused_segment, interrupted, many_libraries, shares, pid_namespace)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
     with OwnDriver() as s:

@@ -103,13 +103,14 @@ def own_folder():
 
 
 def attack(session):
-    """Sends reports of no process, many reports of one process, and reports of more processes than the daemon lists."""
-    def report(image, cause=0, magic=b"CUDTUSR1"):
-        return magic + struct.pack("<IIQQ", cause, 2 ** 32 - 1, image, 2 ** 64 - 1) + b"\x1b[1m\xff" * 51 + b"x"
+    """Sends reports of no process, of root's process 1, many of one process, and of more processes than the daemon lists."""
+    def report(image, cause=0, magic=b"CUDTUSR2"):
+        return (magic + struct.pack("<IIQQiIII", cause, 2 ** 32 - 1, image, 2 ** 64 - 1, 1, 0, 2 ** 32 - 1, 0) +
+                b"\x1b[1m\xff" * 51 + b"x")
 
     to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     to.connect(f"\0/dev/shm/cudatrace.0.{session}.bell")
-    for datagram in b"", b"x", report(0) + b"x", report(0)[:-1], report(0, 3), report(0, magic=b"x" * 8), *map(report, range(1000)):
+    for datagram in b"", b"x", report(0) + b"x", report(0)[:-1], report(0, 4), report(0, 5), report(0, 6), report(0, magic=b"x" * 8), *map(report, range(1000)):
         to.send(datagram)
     for _ in range(70):
         child = os.fork()

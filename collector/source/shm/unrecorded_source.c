@@ -45,7 +45,8 @@ static struct ct_unrecorded_process *find(struct ct_unrecorded *unrecorded, int3
     for (uint32_t i = 0; i < unrecorded->count; i++) {
         struct ct_unrecorded_process *process = &unrecorded->process[i];
         if (process->facts.pid == pid && process->facts.uid == uid && is_same(process, start_ticks, image) &&
-            (process->cause == CT_UNRECORDED_REFUSED) == (cause == CT_UNRECORDED_REFUSED))
+            (process->cause == cause ||
+             (process->cause < CT_UNRECORDED_REFUSED && cause < CT_UNRECORDED_REFUSED)))
             return process;
     }
     return NULL;
@@ -55,17 +56,17 @@ static uint32_t count_of_user(const struct ct_unrecorded *unrecorded, uint32_t u
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < unrecorded->count; i++)
-        count += unrecorded->process[i].facts.uid == uid;
+        count += unrecorded->process[i].is_bounded && unrecorded->process[i].facts.uid == uid;
     return count;
 }
 
-/* Returns a place for a process of the user, or NULL. The oldest saved process of the daemon's own user makes
+/* Returns a place for a process of the user, or NULL. The oldest saved process that is not bounded makes
  * room. */
-static struct ct_unrecorded_process *find_place(struct ct_unrecorded *unrecorded, uint32_t uid)
+static struct ct_unrecorded_process *find_place(struct ct_unrecorded *unrecorded, uint32_t uid,
+                                                bool is_bounded)
 {
-    const bool is_other = uid != unrecorded->own_uid;
     const uint32_t most = unrecorded->others < OF_OTHERS_MAX ? OF_USER_MAX : OF_USER_MIN;
-    if (is_other &&
+    if (is_bounded &&
         (unrecorded->others >= CT_UNRECORDED_MAX - KEPT || count_of_user(unrecorded, uid) >= most))
         return NULL;
     struct ct_unrecorded_process *place = NULL;
@@ -73,10 +74,10 @@ static struct ct_unrecorded_process *find_place(struct ct_unrecorded *unrecorded
         place = &unrecorded->process[unrecorded->count++];
     for (uint32_t i = 0; !place && i < CT_UNRECORDED_MAX; i++) {
         struct ct_unrecorded_process *process = &unrecorded->process[i];
-        if (process->facts.uid == unrecorded->own_uid && !process->is_new && !process->is_saved)
+        if (!process->is_bounded && !process->is_new && !process->is_saved)
             place = process;
     }
-    unrecorded->others += place && is_other;
+    unrecorded->others += place && is_bounded;
     return place;
 }
 
@@ -85,12 +86,13 @@ static struct ct_unrecorded_process *get(struct ct_unrecorded *unrecorded, int32
                                          uint32_t cause, uint64_t image)
 {
     const int64_t now_ns = (int64_t)ct_monotonic_ns();
+    const bool is_bounded = uid != unrecorded->own_uid && !ct_unrecorded_is_probes(cause);
     struct ct_proc_stat stat = { 0 };
     if (pid > 0 && cause != CT_UNRECORDED_REFUSED && ct_proc_stat(pid, &stat) != 0)
         stat.start_ticks = 0;
     struct ct_unrecorded_process *process = find(unrecorded, pid, uid, cause, stat.start_ticks, image);
     if (!process) {
-        process = find_place(unrecorded, uid);
+        process = find_place(unrecorded, uid, is_bounded);
         if (!process) {
             ct_log(CT_LOG_unrecorded,
                    "process %d of user %u cannot be recorded, and is not listed, because there are too many",
@@ -102,6 +104,7 @@ static struct ct_unrecorded_process *get(struct ct_unrecorded *unrecorded, int32
             .start_ticks = stat.start_ticks,
             .image = image,
             .cause = cause,
+            .is_bounded = is_bounded,
         };
         unrecorded->reported++;
     }
@@ -110,20 +113,35 @@ static struct ct_unrecorded_process *get(struct ct_unrecorded *unrecorded, int32
     return process;
 }
 
+/* Returns why a probe does not record a process, or NULL if the errno says it. */
+static const char *reason_of(int error)
+{
+    return error == EDQUOT    ? "its user's processes have their share of the probe's channels"
+           : error == ENOSPC  ? "no channel of the probe is free"
+           : error == ENOBUFS ? "they are too many to be listed"
+                              : NULL;
+}
+
 /* The report's numbers are the process's own, which may be wrong, but must be valid in the database. */
 static bool take(struct ct_unrecorded *unrecorded, const struct ct_unrecorded_report *report,
                  const struct ucred *sender)
 {
+    const bool is_probes = ct_unrecorded_is_probes(report->cause);
+    const uint32_t before = unrecorded->reported;
     struct ct_unrecorded_process *process =
-        get(unrecorded, sender->pid, sender->uid, report->cause, report->image);
+        get(unrecorded, is_probes ? report->pid : sender->pid, is_probes ? report->uid : sender->uid,
+            report->cause, report->image);
     if (!process)
         return false;
+    if (is_probes && unrecorded->reported != before)
+        unrecorded->unprobed += report->processes;
     /* A program that the process has executed counts its calls from 0 again. */
     if (process->image != report->image)
         process->earlier_calls = process->facts.calls;
     process->image = report->image;
     process->cause = report->cause;
     process->error = report->error < 4096 ? (int)report->error : EINVAL;
+    process->reason = is_probes ? reason_of(process->error) : NULL;
     ct_text_clean(process->cmdline, report->cmdline, strnlen(report->cmdline, sizeof(report->cmdline) - 1));
     const uint64_t most = CT_UNSENT_CALLS_MAX - (uint64_t)process->earlier_calls;
     const uint64_t calls = (uint64_t)process->earlier_calls + (report->calls < most ? report->calls : most);
@@ -143,6 +161,15 @@ void ct_unrecorded_refused(struct ct_unrecorded *unrecorded, int32_t pid, uint32
         unrecorded->on_report(unrecorded->data);
 }
 
+/* Returns whether the sender may report with this cause. */
+static bool may_report(const struct ct_unrecorded *unrecorded, const struct ct_unrecorded_report *report,
+                       const struct ucred *sender)
+{
+    if (ct_unrecorded_is_probes(report->cause))
+        return (sender->uid == 0 || sender->uid == unrecorded->own_uid) && report->pid > 0;
+    return report->cause < CT_UNRECORDED_REFUSED;
+}
+
 /* Returns 1 for a report, 0 for another datagram, and -1 if there is none. */
 static int receive(int socket, struct ct_unrecorded_report *report, struct ucred *sender)
 {
@@ -159,10 +186,22 @@ static int receive(int socket, struct ct_unrecorded_report *report, struct ucred
         return -1;
     const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     if (bytes != sizeof(*report) || message.msg_flags & MSG_TRUNC || report->magic != CT_UNRECORDED_MAGIC ||
-        report->cause >= CT_UNRECORDED_REFUSED || !head || head->cmsg_type != SCM_CREDENTIALS)
+        !head || head->cmsg_type != SCM_CREDENTIALS)
         return 0;
     memcpy(sender, CMSG_DATA(head), sizeof(*sender));
     return 1;
+}
+
+/* Returns whether there is a place for a process that is not bounded. Reports otherwise stay in the socket,
+ * and senders that can wait do so. */
+static bool has_place(const struct ct_unrecorded *unrecorded)
+{
+    bool has_one = unrecorded->count < CT_UNRECORDED_MAX;
+    for (uint32_t i = 0; !has_one && i < CT_UNRECORDED_MAX; i++) {
+        const struct ct_unrecorded_process *process = &unrecorded->process[i];
+        has_one = !process->is_bounded && !process->is_new && !process->is_saved;
+    }
+    return has_one;
 }
 
 /* Reads the reports in the queue. Returns whether a process was added or has changed. */
@@ -173,10 +212,10 @@ static bool receive_all(struct ct_unrecorded *unrecorded)
     bool has_changed = false;
     int result = 0;
     uv_mutex_lock(&unrecorded->lock);
-    for (int i = 0; i < RECEIVE_MAX && result >= 0 && unrecorded->socket >= 0; i++) {
+    for (int i = 0; i < RECEIVE_MAX && result >= 0 && unrecorded->socket >= 0 && has_place(unrecorded); i++) {
         result = receive(unrecorded->socket, &report, &sender);
         unrecorded->received += result >= 0;
-        if (result == 1)
+        if (result == 1 && may_report(unrecorded, &report, &sender))
             has_changed |= take(unrecorded, &report, &sender);
     }
     uv_mutex_unlock(&unrecorded->lock);
@@ -201,7 +240,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct ct_unrecorded *unrecorded = poll->data;
     const bool has_changed = receive_all(unrecorded);
     uv_mutex_lock(&unrecorded->lock);
-    if (unrecorded->received >= RECEIVE_MAX)
+    if (unrecorded->received >= RECEIVE_MAX || !has_place(unrecorded))
         uv_poll_stop(poll);
     uv_mutex_unlock(&unrecorded->lock);
     if (!uv_is_active((uv_handle_t *)&unrecorded->pause))

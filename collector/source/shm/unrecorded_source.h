@@ -3,7 +3,10 @@
  *
  * Any user may send reports. The kernel provides the PID and the user of a report. The number of processes is
  * bounded for each other user, and for all of them together. A few places are kept for users with few
- * processes. */
+ * processes.
+ *
+ * A probe may report other processes, if it is run by root or by the daemon's own user. There is no bound,
+ * since recording these processes would have taken more space. */
 #ifndef CT_UNRECORDED_SOURCE_H
 #define CT_UNRECORDED_SOURCE_H
 
@@ -23,8 +26,9 @@ struct ct_unrecorded_process {
     int error;
     const char *reason; /* of a refusal; NULL: the error is the reason */
     char cmdline[sizeof(((struct ct_unrecorded_report *)NULL)->cmdline)];
-    bool is_new;   /* not saved since its last report */
-    bool is_saved; /* in the batch that is being made */
+    bool is_bounded; /* counts for the bounds of other users */
+    bool is_new;     /* not saved since its last report */
+    bool is_saved;   /* in the batch that is being made */
 };
 
 struct ct_unrecorded {
@@ -35,6 +39,7 @@ struct ct_unrecorded {
     void *data;
     uint32_t own_uid;
     _Atomic uint32_t reported; /* processes that have sent a report or were refused */
+    _Atomic uint32_t unprobed; /* processes that a probe has reported */
     uv_mutex_t lock;           /* for the following, which the loop and the worker share */
     uint32_t received;         /* reports since the pause began */
     int socket;                /* -1: reports cannot be received */

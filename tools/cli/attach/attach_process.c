@@ -2,6 +2,7 @@
 
 #include "client.h"
 #include "clock.h"
+#include "interrupted.h"
 #include "proc.h"
 #include "say.h"
 
@@ -14,8 +15,8 @@
 #include <unistd.h>
 
 enum { MS_NS = 1000000 };
-/* How long to wait for a busy hook. The hook stays busy for a long time if hundreds of threads take their
- * lanes one after the other on a few processors. */
+/* How long to wait for a busy hook, and for the locks on all processes together. The hook stays busy for a
+ * long time if hundreds of threads take their lanes one after the other on a few processors. */
 #define LEAVE_NS UINT64_C(20000000000)
 /* Report a stop of all threads that takes longer. */
 #define LONG_STOP_NS UINT64_C(100000000)
@@ -294,6 +295,8 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_sharer(target);
+    if (ct_is_interrupted_or_hung_up())
+        return fail(attachment, "was not attached to, because the command was interrupted");
     /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a
      * parent with active thunks. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
@@ -488,17 +491,9 @@ static bool leave(struct ct_attachment *attachment)
     return attachment->state == CT_ATTACHMENT_OVER;
 }
 
-/* Returns whether Ctrl-C was pressed while the command blocks its signals. */
-static bool is_interrupted(void)
-{
-    sigset_t pending;
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP));
-}
-
 /* Locks a recorded process. Waits while another command holds the lock, until a deadline or Ctrl-C. Sets the
  * state and returns false if there is nothing left to do. */
-static bool await_lock(struct ct_attachment *attachment)
+static bool await_lock(struct ct_attachment *attachment, uint64_t until_ns)
 {
     const uint64_t since_ns = ct_monotonic_ns();
     char holder[CT_HOLDER_BYTES], text[160];
@@ -519,7 +514,7 @@ static bool await_lock(struct ct_attachment *attachment)
             is_said = true;
             print(attachment, ": waiting for another command that is busy with it");
         }
-        if (ct_monotonic_ns() - since_ns > LEAVE_NS || is_interrupted()) {
+        if (ct_monotonic_ns() > until_ns || ct_is_interrupted_or_hung_up()) {
             ct_proc_describe_holder(attachment->target.pid, holder);
             snprintf(text, sizeof(text), "is still recorded: %s keeps its lock; end that, then detach again",
                      holder);
@@ -529,9 +524,14 @@ static bool await_lock(struct ct_attachment *attachment)
     }
 }
 
-bool ct_attachment_leave(struct ct_attachment *attachment)
+uint64_t ct_attachment_deadline(void)
 {
-    const bool is_over = (attachment->lock < 0 && !await_lock(attachment))
+    return ct_monotonic_ns() + LEAVE_NS;
+}
+
+bool ct_attachment_leave(struct ct_attachment *attachment, uint64_t until_ns)
+{
+    const bool is_over = (attachment->lock < 0 && !await_lock(attachment, until_ns))
                              ? attachment->state == CT_ATTACHMENT_OVER
                              : leave(attachment) && leave_made(attachment);
     unlock_process(attachment); /* so that other commands need not wait until the calls are stored */

@@ -45,9 +45,12 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
 /* Checks whether the attachment's state has changed, and reports failures. Gives up if no call is made within
  * `patience_ns` of arming. */
 void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns);
-/* Makes the hook undo all of its changes or, if no call has entered a thunk yet, removes the thunks. Returns
- * false after reporting an error. */
-bool ct_attachment_leave(struct ct_attachment *attachment);
+/* Returns until when to wait for locks, if the leaving begins now. */
+uint64_t ct_attachment_deadline(void);
+/* Makes the hook undo all of its changes or, if no call has entered a thunk yet, removes the thunks. If
+ * another command holds the process's lock, waits for it until `until_ns`, which is common to all processes
+ * of a command. Returns false after reporting an error. */
+bool ct_attachment_leave(struct ct_attachment *attachment, uint64_t until_ns);
 /* Returns whether a visit has made the process record its calls. This command or another may end the
  * recording. */
 bool ct_attachment_records(const struct ct_attachment *attachment);

@@ -229,10 +229,11 @@ void ct_attach_set_step(struct ct_attach_set *set)
 
 void ct_attach_set_leave(struct ct_attach_set *set)
 {
+    const uint64_t until_ns = ct_attachment_deadline();
     for (size_t i = 0; i < set->count; i++) {
         struct ct_attachment *attachment = set->attachments[i];
         if (attachment->state == CT_ATTACHMENT_ARMED || attachment->state == CT_ATTACHMENT_RECORDING)
-            ct_attachment_leave(attachment);
+            ct_attachment_leave(attachment, until_ns);
     }
     tidy(set);
 }

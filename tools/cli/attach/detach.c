@@ -13,10 +13,10 @@
 
 /* Detaches from a process whose `attach` command was killed while waiting for the next call. Such a process
  * contains only the thunks, and possibly the jumps that lead to them. */
-static bool take_out(struct ct_attachment *attachment)
+static bool take_out(struct ct_attachment *attachment, uint64_t until_ns)
 {
     attachment->state = CT_ATTACHMENT_ARMED;
-    if (!ct_attachment_leave(attachment))
+    if (!ct_attachment_leave(attachment, until_ns))
         return false;
     ct_fail(0, "detach: process %d (%s) was not recorded yet, and will not be", (int)attachment->target.pid,
             attachment->target.name);
@@ -84,7 +84,7 @@ static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYT
 }
 
 static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct ct_library *library,
-                       bool is_verbose)
+                       uint64_t until_ns, bool is_verbose)
 {
     ct_attachment_open(attachment, "detach", pid, library);
     struct ct_area_data *data = &attachment->visitor.area.data;
@@ -92,12 +92,12 @@ static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct
     data->visit.shm_dir[sizeof(data->visit.shm_dir) - 1] = '\0';
     const bool is_armed = attachment->visitor.area.address && (data->state == CT_AREA_ARMED || data->made_in);
     if (!ct_attachment_records(attachment))
-        return is_armed && attachment->lock >= 0 ? take_out(attachment) : refuse(attachment);
+        return is_armed && attachment->lock >= 0 ? take_out(attachment, until_ns) : refuse(attachment);
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
     const struct ct_visit visit = data->visit; /* the process may change its own copy at any time */
     const bool trusts = is_trusted(&attachment->target, &visit);
     const int daemon = trusts ? hold_daemon(&visit, database) : -1;
-    bool is_fine = ct_attachment_leave(attachment);
+    bool is_fine = ct_attachment_leave(attachment, until_ns);
     if (is_verbose)
         ct_attachment_say(attachment);
     if (!trusts)
@@ -142,10 +142,11 @@ static int detach(int argc, char **argv)
     struct ct_library library;
     if (!ct_library_read(&library, "detach"))
         return EXIT_FAILURE;
+    const uint64_t until_ns = ct_attachment_deadline();
     for (int i = first; i < argc; i++) {
         struct ct_attachment attachment;
         ct_number_parse(argv[i], 1, INT32_MAX, &pid);
-        has_failed |= !detach_one(&attachment, (pid_t)pid, &library, is_verbose);
+        has_failed |= !detach_one(&attachment, (pid_t)pid, &library, until_ns, is_verbose);
         ct_attachment_close(&attachment);
     }
     ct_library_free(&library);

@@ -1,7 +1,7 @@
 #include "target.h"
 
+#include "interrupted.h"
 #include "mounts.h"
-
 #include "proc.h"
 
 #include <dirent.h>
@@ -357,16 +357,39 @@ void ct_target_check_folder(struct ct_target *target, const char *shm_dir)
            shm_dir);
 }
 
-/* Returns whether the other process still uses the memory after some time. */
+/* Returns whether a thread of the process is in an uninterruptible wait. A thread that has called vfork() is,
+ * until the child executes a program or exits. */
+static bool may_await_child(pid_t pid)
+{
+    char path[64], text[1024];
+    bool waits = false;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *task; tasks && !waits && (task = readdir(tasks)) != NULL;) {
+        snprintf(path, sizeof(path), "task/%.16s/stat", task->d_name);
+        const char *name_end =
+            ct_proc_read((int32_t)pid, path, text, sizeof(text)) == 0 ? strrchr(text, ')') : NULL;
+        waits = name_end && strncmp(name_end, ") D", 3) == 0;
+    }
+    if (tasks)
+        closedir(tasks);
+    return waits;
+}
+
+/* Returns whether the other process still uses the memory after some time, or at Ctrl-C. The time is short if
+ * no thread awaits the end of vfork(). A single check is not enough, because the child may begin to run
+ * before its parent begins to wait. */
 static bool keeps_sharing(const struct ct_memory *memory, pid_t sharer)
 {
-    enum { TRIES = 2000, PAUSE_NS = 1000000 };
-    int i = 0;
-    while (i < TRIES && syscall(SYS_kcmp, memory->thread, sharer, KCMP_VM, 0, 0) == 0) {
+    enum { TRIES = 2000, PAUSE_NS = 1000000, TRIES_PER_CHECK = 50, CHECKS = 2 };
+    int i = 0, not_awaited = 0;
+    while (i < TRIES && not_awaited < CHECKS && !ct_is_interrupted_or_hung_up() &&
+           syscall(SYS_kcmp, memory->thread, sharer, KCMP_VM, 0, 0) == 0) {
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-        i++;
+        if (++i % TRIES_PER_CHECK == 0)
+            not_awaited = may_await_child(memory->pid) ? 0 : not_awaited + 1;
     }
-    return i == TRIES;
+    return i == TRIES || not_awaited == CHECKS || ct_is_interrupted_or_hung_up();
 }
 
 void ct_target_check_sharer(struct ct_target *target)

@@ -45,8 +45,8 @@ void ct_target_close(struct ct_target *target);
  * find its segment. */
 void ct_target_check_folder(struct ct_target *target, const char *shm_dir);
 /* Refuses the process if another process uses its memory (clone() with CLONE_VM). Waits for a child of
- * vfork(), which does so only for a moment. Compares each process on the machine, which takes up to 12 ms per
- * thousand processes. */
+ * vfork(), which does so only for a moment, until Ctrl-C. Compares each process on the machine, which takes
+ * up to 12 ms per thousand processes. */
 void ct_target_check_sharer(struct ct_target *target);
 
 #endif

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +215,20 @@ static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, co
     sqlite3_close(trace);
 }
 
+/* Returns whether the command can open too few files to be recorded, after reporting it. */
+static bool has_few_descriptors(struct ct_doctor *doctor)
+{
+    enum { NEEDED = 24 }; /* by a daemon and its trace; a hook needs fewer */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= NEEDED)
+        return false;
+    MISS("open files",
+         "the limit on open files (ulimit -n, RLIMIT_NOFILE) is %llu, too low for a daemon or a recorded "
+         "program: raise it to at least %d; the command was not started",
+         (unsigned long long)files.rlim_cur, NEEDED);
+    return true;
+}
+
 /* Runs the command under a daemon of its own, and reports the outcome. Returns the signal that must end this
  * process, or 0 if there is none. */
 static int probe_with(struct ct_doctor *doctor, char **argv, const char *folder, uint64_t patience_ns)
@@ -250,6 +265,8 @@ void ct_doctor_probe(struct ct_doctor *doctor, char **argv, uint64_t patience_ns
     char folder[PATH_MAX], path[PATH_MAX + 16];
     if (!doctor->hook_path[0] || !ct_installed_is_nameable(doctor->hook_path))
         return; /* the problem is already reported, and there is nothing to try */
+    if (has_few_descriptors(doctor))
+        return;
     snprintf(folder, sizeof(folder), "%s/cudatrace-doctor-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder)) {

@@ -4,6 +4,7 @@
 #include "proc.h"
 #include "session_names.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,6 +87,34 @@ static bool has_no_folder(const struct process *process)
                    process->shm_dir, ct_size_text(room, free_bytes));
 }
 
+/* Returns how many more files the process can open. */
+static uint64_t free_descriptors(const struct process *process, uint64_t limit)
+{
+    char path[64];
+    uint64_t used = 0;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)process->thread);
+    DIR *files = opendir(path);
+    if (!files)
+        return UINT64_MAX;
+    for (const struct dirent *entry; (entry = readdir(files)) != NULL;)
+        used += entry->d_name[0] != '.' && strtoull(entry->d_name, NULL, 10) < limit;
+    closedir(files);
+    return limit - used;
+}
+
+/* The hook opens its files for a moment, and only when it finds a daemon. */
+static bool has_no_descriptors(const struct process *process)
+{
+    enum { NEEDED = 3 };
+    struct rlimit files;
+    return prlimit(process->pid, RLIMIT_NOFILE, NULL, &files) == 0 &&
+           free_descriptors(process, files.rlim_cur) < NEEDED &&
+           explain(process,
+                   "its limit on open files (ulimit -n, RLIMIT_NOFILE) is %" PRIu64
+                   ", and fewer than %d are left for the hook: raise the limit",
+                   (uint64_t)files.rlim_cur, NEEDED);
+}
+
 static bool has_low_limit(const struct process *process)
 {
     char status[4096], bytes[2][32];
@@ -117,7 +146,8 @@ bool ct_hindrance_find(pid_t pid, pid_t thread, uint32_t uid, const char *shm_di
 {
     const struct process process = { pid, thread, uid, shm_dir, text };
     text[0] = '\0';
-    return is_of_another_user(&process) || has_no_folder(&process) || has_low_limit(&process);
+    return is_of_another_user(&process) || has_no_folder(&process) || has_low_limit(&process) ||
+           has_no_descriptors(&process);
 }
 
 uint64_t ct_hindrance_room(uint64_t block_bytes, uint64_t blocks, uint64_t available)

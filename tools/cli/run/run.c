@@ -193,6 +193,9 @@ static void tell_gpu(const char *database, int64_t began_ns, int graphs)
         "FROM processes WHERE gpu_recording <> 'recorded' AND started_ns >= ?1 AND process_id IN "
         "(SELECT process_id FROM totals WHERE category IN ('launch', "
         "'copy', 'set'))";
+    static const char idle_sql[] =
+        "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM processes JOIN totals USING (process_id) "
+        "WHERE started_ns >= ?1 AND category IN ('launch', 'graph', 'copy', 'set') AND calls > 0)";
     static const char none_sql[] = /* work may have been recorded and removed by --keep or --max-db */
         "SELECT 'none' WHERE NOT EXISTS (SELECT 1 FROM gpu_work WHERE gpu_start_ns >= ?1) "
         "AND NOT EXISTS (SELECT 1 FROM totals WHERE expired > 0)";
@@ -201,6 +204,8 @@ static void tell_gpu(const char *database, int64_t began_ns, int graphs)
     char found[128];
     if (ask_trace(database, failed_sql, began_ns, found))
         ct_fail(0, "run: GPU work was not recorded in %s (gpu_recording in the view processes)", found);
+    else if (ask_trace(database, none_sql, began_ns, found) && ask_trace(database, idle_sql, began_ns, found))
+        ct_fail(0, "run: no GPU work was recorded: the program launched no work, and made no copies or sets");
     else if (ask_trace(database, none_sql, began_ns, found))
         ct_fail(0,
                 "run: no GPU work was recorded; while the command runs, `cudatrace doctor PID` reports why");
