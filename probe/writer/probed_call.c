@@ -12,7 +12,10 @@ void ct_probed_call_correct(uint64_t entry_ns, uint64_t return_ns, const struct 
     *end -= return_ns;
     if (thread && *end < thread->last_end)
         *end = thread->last_end;
-    *start = took > added ? *start + entry_ns : *end;
+    if (took > added)
+        *start += entry_ns;
+    else
+        *start = (*end)++;
 }
 
 static struct ct_decoded decode_arguments(const struct ct_function_table *functions,

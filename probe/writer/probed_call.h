@@ -9,8 +9,8 @@
 struct ct_producer;
 
 /* Excludes the time that the probe itself took at both ends of the call: `entry_ns` and `return_ns`. A kernel
- * event may have happened during that time; the corrected call does not end before such an event. `thread`
- * may be NULL. */
+ * event may have happened during that time; the corrected call does not end before such an event. It takes at
+ * least 1 ns, although the probe may have taken longer than the call. `thread` may be NULL. */
 void ct_probed_call_correct(uint64_t entry_ns, uint64_t return_ns, const struct ct_thread *thread,
                             uint64_t *start, uint64_t *end);
 
