@@ -125,7 +125,7 @@ def machine(s):
                   f"tracepoint:signal:signal_deliver limited if sig == {limited} in machine limit 1/s",
                   "tracepoint:workqueue:workqueue_execute_start work in machine limit 1000/s")
     pid = hooks.probe.child.pid
-    counts = {low: 2000, high: 3000, limited: 2000}  # the ring has room for all of them, even if the writer does not run
+    counts = {low: 1200, high: 1800, limited: 2000}  # the ring has room for all of them, even if the writer does not run
     senders = {low: signals(low, counts[low]), high: signals(high, counts[high]),  # at the same time
                limited: signals(limited, counts[limited], "lambda *_: None")}
     for sender in senders.values():

@@ -22,17 +22,17 @@ from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
-MAGIC, VERSION = 0x3147455354445543, 15
+MAGIC, VERSION = 0x3147455354445543, 16
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets of members in a segment's header (proto/segment.h), and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
           "process_start": (56, "Q"), "exec_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
-          "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1472, "Q")}
-HEADER_BYTES = 1568
+          "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1496, "Q")}
+HEADER_BYTES = 1592
 STATE, TAIL = 0, 384  # offsets in a lane
-HAS_DROPS, LOST_CALLS = 1448, DIRECTORY + 128 + 80
+HAS_DROPS, LOST_CALLS = 1472, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11
 PROBE, MACHINE, LEFT = 1, 3, 4  # enum ct_maker, enum ct_segment_flags
 IOCTL, CALL = 2, 1  # made-up segments contain ioctls: the simulated driver does not count them

@@ -129,7 +129,7 @@ def four_of_eight(report, work):
     report.check(all(change.answer == "1 of 1 processes record GPU work" for change in changes), "the four begin",
                  [change.answer for change in changes])
     late = 0
-    while "\ngpu 0 of 8 processes" not in work.tool("status").stdout:
+    while "\ngpu 0 of 8 processes record GPU work\n" not in work.tool("status").stdout:  # and none is yet to stop
         late = attach.time.monotonic_ns()
         progress(programs[1:2], 10)
     ended_ns = attach.time.monotonic_ns()

@@ -201,7 +201,7 @@ def written():
                             struct.pack_into("<Q", map_, 40, 1 << 30)
                             continue
                         lanes = [(at, 512) for at in range(4096 + 2048 * 128, len(map_) - 4096, 4096 + (64 << 10))][:8]
-                        words(map_, [(0, 1448), (4096, 64 * 128), *lanes], rng)
+                        words(map_, [(0, 1472), (4096, 64 * 128), *lanes], rng)
                 equal(program.ask("calls 300"), "failed 0", "calls")
                 equal(program.ask("threads 4"), "gone", "threads that come and go")
             program.end()
