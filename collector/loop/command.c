@@ -84,9 +84,8 @@ static void on_written(uv_write_t *write, int status)
     free(write->data);
 }
 
-static void answer(struct client *client, const char *text)
+static void answer_bytes(struct client *client, const char *text, size_t length)
 {
-    const size_t length = strlen(text);
     /* The client sends commands but reads no answers. */
     if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > UNREAD_MAX_BYTES) {
         drop(client);
@@ -102,6 +101,25 @@ static void answer(struct client *client, const char *text)
     const uv_buf_t buffer = uv_buf_init(reply->text, (unsigned int)length);
     if (uv_write(&reply->write, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) != 0)
         free(reply);
+}
+
+static void answer(struct client *client, const char *text)
+{
+    answer_bytes(client, text, strlen(text));
+}
+
+/* Answers with a line that ends with a path. A newline in the path is sent as a NUL, because it would end the
+ * line. */
+static void answer_path(struct client *client, const char *begin, const char *path)
+{
+    char text[ANSWER_BYTES];
+    const int written = snprintf(text, sizeof(text), "%s%s\n", begin, path);
+    const size_t length = (size_t)written < sizeof(text) ? (size_t)written : sizeof(text) - 1;
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (text[i] == '\n')
+            text[i] = '\0';
+    }
+    answer_bytes(client, text, length);
 }
 
 /* ---- the commands ---- */
@@ -137,18 +155,16 @@ static void do_stop(struct client *client)
 
 static void do_hold(struct client *client)
 {
-    char text[ANSWER_BYTES];
     if (!client->commands->handler.may_hold(client->commands->handler.data)) {
         answer(client, "error the daemon is exiting\n");
         return;
     }
-    /* Do not reveal the path of the trace to users who are not allowed to read the trace. */
-    snprintf(text, sizeof(text), "ok %s\n", client->is_reader ? client->commands->handler.database : "");
     if (!client->holds) {
         client->holds = true;
         client->commands->handler.holders(++client->commands->holders, client->commands->handler.data);
     }
-    answer(client, text);
+    /* Do not reveal the path of the trace to users who are not allowed to read the trace. */
+    answer_path(client, "ok ", client->is_reader ? client->commands->handler.database : "");
 }
 
 /* Ends a hold. With --auto, the last holder is answered only when the daemon is about to exit. */
@@ -189,8 +205,7 @@ static void do_gpu(struct client *client)
 
 static void do_database(struct client *client)
 {
-    answer(client, client->commands->handler.database);
-    answer(client, "\n");
+    answer_path(client, "", client->commands->handler.database);
 }
 
 enum right { ANYONE, READER, OWNER };

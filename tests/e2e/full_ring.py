@@ -95,7 +95,8 @@ with Session() as s:
     s.daemon.send_signal(signal.SIGCONT)
     s.flush()
     s.check_identity()
-    stored = s.value("SELECT stored FROM totals WHERE name = 'cuCtxGetCurrent'")
+    # A call that was interrupted for long may use the rest.
+    stored = s.value("SELECT count(*) FROM calls WHERE name = 'cuCtxGetCurrent' AND duration_ns < 75000")
     check(RING_SLOTS * 5 // 8 < stored < RING_SLOTS * 3 // 4, "plain calls in a ring", stored)
 
 with Session() as s:

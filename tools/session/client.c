@@ -123,7 +123,7 @@ static bool read_line(int fd, uint64_t until_ns, char *line, size_t bytes)
             return true;
         }
         if (n + 1 < bytes)
-            line[n++] = c;
+            line[n++] = c ? c : '\n'; /* in a path (answer_path() of the daemon) */
     }
     return false;
 }
