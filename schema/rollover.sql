@@ -43,12 +43,14 @@ WITH done AS MATERIALIZED (
 SELECT recent.*
   FROM process
  CROSS JOIN past.correlation AS recent ON recent.process_id = process.process_id
+  -- NOT IN would read all of `done` for each row.
+  LEFT JOIN done ON done.process_id = recent.process_id AND done.correlation = recent.correlation
  WHERE recent.correlation IN (SELECT correlation
                                 FROM past.correlation
                                WHERE process_id = process.process_id
                                ORDER BY correlation DESC
                                LIMIT 100000)
-   AND (recent.process_id, recent.correlation) NOT IN (SELECT process_id, correlation FROM done);
+   AND done.correlation IS NULL;
 INSERT INTO gpu_returned SELECT * FROM past.gpu_returned WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO thread
 SELECT * FROM past.thread
