@@ -14,13 +14,16 @@
 static struct ct_producer *producer; /* NULL: no lane yet */
 static uint32_t number;              /* of the recording */
 static uint64_t dropped;             /* records that no report has counted yet */
-static uint64_t described;           /* a bit for each device that needs no description */
+/* A bit for each device: it needs no description any more, the driver has been asked for it, and it is known.
+ */
+static uint64_t described, asked, known;
+enum { DEVICES = 64 };
 
 void ct_gpu_lane_begin(uint32_t recording)
 {
     number = recording;
     dropped = 0;
-    described = 0;
+    described = asked = 0;
 }
 
 /* Returns the producer, or NULL if there is no lane in the process's current segment. */
@@ -72,26 +75,29 @@ static bool write_work(struct ct_record *record, struct ct_gpu_work *work, uint3
     return room;
 }
 
-/* Describes a device before the recording's first work on it. Devices after the 64th have no description. */
+/* Describes a device before the recording's first work on it. Devices after the 64th have no description. The
+ * driver is asked only once, even if there is no room. */
 static void describe(uint32_t device)
 {
-    struct ct_device description;
-    if (device >= 64 || described >> device & 1)
+    static struct ct_device description[DEVICES];
+    const uint64_t bit = UINT64_C(1) << device % DEVICES;
+    if (device >= DEVICES || described & bit || !take())
         return;
-    if (ct_gpu_device_query(device, &description)) {
+    if (!(asked & bit))
+        known = ct_gpu_device_query(device, &description[device]) ? known | bit : known & ~bit;
+    asked |= bit;
+    bool room = true;
+    if (known & bit) {
         struct ct_record record = { .end = ct_now(), .kind = CT_KIND_DEVICE, .value = device };
-        if (!take())
-            return;
-        ct_record_measure(&record, sizeof(description));
+        ct_record_measure(&record, sizeof(description[device]));
         ct_record_hold(producer, 0);
-        const bool room = ct_record_room(producer, record.slots);
+        room = ct_record_room(producer, record.slots);
         if (room)
-            ct_record_write(producer, &record, &description, sizeof(description));
+            ct_record_write(producer, &record, &description[device], sizeof(description[device]));
         ct_record_release(producer);
-        if (!room)
-            return;
     }
-    described |= UINT64_C(1) << device;
+    if (room)
+        described |= bit;
 }
 
 uint32_t ct_gpu_lane_text(const char *name)
