@@ -108,10 +108,10 @@ static bool follow_at_once(struct ct_segment *segment)
 {
     const uint64_t request_ns = atomic_load_explicit(&segment->gpu_until_ns, memory_order_relaxed);
     if (request_ns > ct_monotonic_ns()) {
-        if (atomic_load(&phase) == PHASE_OVER)
-            report(segment, CT_GPU_FORKED, 0, NULL);
-        else if (!ct_system_allowed())
+        if (!ct_system_allowed())
             report(segment, CT_GPU_FILTERED, 0, NULL);
+        else if (atomic_load(&phase) == PHASE_OVER)
+            report(segment, CT_GPU_FORKED, 0, NULL);
         else
             return false;
     }
@@ -351,21 +351,16 @@ void ct_gpu_await_driver(void)
     atomic_store_explicit(&ct_gpu_is_awaiting, true, memory_order_relaxed);
 }
 
-/* Ends the recording's thread if the calling thread is the program's last one, which would otherwise not end
- * the process. The C library counts a thread until shortly before the kernel does. */
+/* The program's last thread would otherwise not end the process. */
 static void end_with_last_thread(void)
 {
     const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
-    if ((now != PHASE_STARTING && now != PHASE_ON) || !ct_system_begin())
-        return;
-    CT_ERROR_GUARD;
-    if (ct_program_threads(ct_fork_pid()) == 2) {
-        const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
-        ct_gpu_end();
-        while (syscall(SYS_tgkill, ct_fork_pid(), atomic_load(&thread_id), 0) == 0 && ct_now_ns() < until_ns)
-            clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
+    if ((now == PHASE_STARTING || now == PHASE_ON) && ct_system_begin()) {
+        const bool is_last = ct_program_threads(ct_fork_pid()) == 2;
+        ct_system_end();
+        if (is_last)
+            ct_gpu_quit();
     }
-    ct_system_end();
 }
 
 /* Begins a recording unless there is one. */
@@ -437,6 +432,20 @@ void ct_gpu_end(void)
     ct_futex_wake(&order);
     ct_gpu_gate_abort();
     wait_for_phase(PHASE_STARTING, PHASE_ON, atomic_load(&until_ns));
+    ct_system_end();
+}
+
+/* The C library counts a thread until shortly before the kernel does. */
+void ct_gpu_quit(void)
+{
+    const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
+    if ((now != PHASE_STARTING && now != PHASE_ON) || ct_fork_memory() != CT_MEMORY_OWN || !ct_system_begin())
+        return;
+    CT_ERROR_GUARD;
+    const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
+    ct_gpu_end();
+    while (syscall(SYS_tgkill, ct_fork_pid(), atomic_load(&thread_id), 0) == 0 && ct_now_ns() < until_ns)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
     ct_system_end();
 }
 

@@ -34,6 +34,8 @@ void ct_gpu_follow(struct ct_segment *segment);
 /* Ends the recording because the process is about to exit, after the records of all finished work. Waits at
  * most GPU_PATIENCE_NS. May be called in a signal handler. */
 void ct_gpu_end(void);
+/* Ends a recording for good, and waits until its thread is gone, for at most GPU_PATIENCE_NS each. */
+void ct_gpu_quit(void);
 /* In the child of a fork, forgets the recording. The child cannot use the parent's CUPTI. */
 void ct_gpu_forget(void);
 

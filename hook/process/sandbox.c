@@ -8,6 +8,7 @@
 #include "error_guard.h"
 #include "filter.h"
 #include "fork.h"
+#include "gpu.h"
 #include "row_selection.h"
 #include "rows.h"
 #include "symbol.h"
@@ -117,6 +118,7 @@ struct restriction {
     enum { RESTRICT_NOTHING, RESTRICT_CALLS, RESTRICT_STRICTLY, RESTRICT_COUNTER, RESTORE_COUNTER } kind;
     const void *filter; /* if CALLS */
     bool listens;       /* a successful call returns a descriptor */
+    bool is_for_all;    /* threads */
     bool hushed, denied;
 };
 
@@ -140,7 +142,8 @@ static struct restriction by_seccomp(uint64_t operation, uint64_t flags, uint64_
     if (operation == SECCOMP_SET_MODE_FILTER)
         found = (struct restriction){ .kind = RESTRICT_CALLS,
                                       .filter = (const void *)(uintptr_t)argument,
-                                      .listens = flags & SECCOMP_FILTER_FLAG_NEW_LISTENER };
+                                      .listens = flags & SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                                      .is_for_all = flags & SECCOMP_FILTER_FLAG_TSYNC };
     return found;
 }
 
@@ -160,6 +163,8 @@ static void before(struct restriction *restriction)
 {
     if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_COUNTER)
         restriction->denied = deny_counter();
+    if (restriction->is_for_all) /* also for the recording's thread, which makes system calls */
+        ct_gpu_quit();
     if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_CALLS)
         restriction->hushed = hush();
 }

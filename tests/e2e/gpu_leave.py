@@ -5,7 +5,7 @@ import itertools
 import os
 import resource
 
-from cudatrace_test import CUDATRACE, DRIVER_PATH, WORKLOADS, Session, by_tier, check, equal, wait_for
+from cudatrace_test import CUDATRACE, DRIVER_PATH, WORKLOADS, Session, by_tier, can, check, equal, wait_for
 from gpu_programs import SIMCUPTI, Program, request
 
 
@@ -129,6 +129,23 @@ def vfork():
         s.check_identity()
 
 
-for case in (busy_threads, busy_unrecorded_threads, work_that_waits, stays, last_thread, vfork):
+def confined():
+    """A filter of system calls for all threads ends the recording before it begins."""
+    if not can("filters of system calls", "a filter during a recording"):
+        return
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, SIMCUPTI_LOG="")  # the filter forbids to open the log
+        request(s, [program], "on")
+        program.work(256)
+        equal(program.do("confine"), 0, "the answer")
+        program.work(257)
+        check("1 cannot: the program's system call filter does not permit it" in request(s, [program], "on"), "the answer to another request")
+        program.end()
+        equal(s.rows("SELECT DISTINCT bytes FROM gpu_work WHERE kind = 'set'"), [(256,)], "recorded sets")
+        s.check_identity()
+
+
+for case in (busy_threads, busy_unrecorded_threads, work_that_waits, stays, last_thread, vfork, confined):
     print(case.__name__, flush=True)
     case()

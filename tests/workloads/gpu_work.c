@@ -3,11 +3,16 @@
 #include "workload.h"
 
 #include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +30,8 @@ static const struct option_row options[] = {
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
         "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
         "allocate N, rest, "
-        "block, free, context, access, call, fork, vfork, subscribe, unsubscribe), answer each, and return "
+        "block, free, context, access, call, fork, vfork, confine, subscribe, unsubscribe), answer each, and "
+        "return "
         "at "
         "the end of the input; thread: the first thread exits, and an exit handler makes a call",
         &end, end_words),
@@ -233,6 +239,22 @@ static void block(void)
     OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL));
 }
 
+/* Forbids all threads to open files and to sleep. */
+static void confine(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_nanosleep, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+    ENSURE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    ENSURE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+}
+
 static void run_command(const char *line)
 {
     size_t bytes;
@@ -272,6 +294,8 @@ static void run_command(const char *line)
         fork_child();
     } else if (strcmp(line, "vfork\n") == 0) {
         vfork_child();
+    } else if (strcmp(line, "confine\n") == 0) {
+        confine();
     } else if (strcmp(line, "subscribe\n") == 0) {
         open_cupti();
         result = subscribe(&subscriber, ignore, NULL);
