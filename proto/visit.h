@@ -37,6 +37,7 @@ enum ct_visit_answer {
     CT_VISIT_NO_SLOTS = 5,  /* the driver was not found, or none of its functions has a known shape */
     CT_VISIT_SILENCED = 6,  /* the program has installed a system call filter */
     CT_VISIT_THERE = 7,     /* the process is already recording for a session */
+    CT_VISIT_NO_CLOCK = 8,  /* the visited thread may not read a clock */
 };
 
 /* A slot created by the command for a driver function that has none. */

@@ -92,11 +92,32 @@ static void mark_exiting_quickly(void *unused)
     mark_exiting();
 }
 
+/* Returns whether the calling thread may not read the counter. If the kernel cannot be asked whether the
+ * thread has inherited this, assumes so. */
+static bool has_lost_counter(void)
+{
+    if (ct_counter_access == CT_COUNTER_UNKNOWN) {
+        int mode = PR_TSC_SIGSEGV;
+        if (ct_system_begin()) {
+            if (prctl(PR_GET_TSC, (uint64_t)(uintptr_t)&mode, 0, 0, 0) != 0)
+                mode = PR_TSC_ENABLE;
+            ct_system_end();
+        }
+        ct_counter_access = mode == PR_TSC_SIGSEGV ? CT_COUNTER_DENIED : CT_COUNTER_ALLOWED;
+    }
+    return ct_counter_is_denied();
+}
+
 /* Also called directly, if a traced call is made before the constructors run. */
 __attribute__((constructor)) static void begin(void)
 {
     if (exec_ns)
         return;
+    /* Threads may have lost the counter before a visit loaded the hook. */
+    if (ct_symbol_is_visitor()) {
+        atomic_store_explicit(&ct_counter_was_denied, true, memory_order_relaxed);
+        has_lost_counter();
+    }
     exec_ns = ct_monotonic_ns();
     ct_fork_begin();
     next_exit = (void (*)(int))(uintptr_t)ct_symbol_of_library("_exit");
@@ -195,20 +216,9 @@ static void count_unrecorded(void)
         ct_unrecorded_count();
 }
 
-/* Returns whether the calling thread may not read the counter. If the kernel cannot be asked whether the
- * thread has inherited this, assumes so. */
-static bool has_lost_counter(void)
+bool ct_process_may_read_clock(void)
 {
-    if (ct_counter_access == CT_COUNTER_UNKNOWN) {
-        int mode = PR_TSC_SIGSEGV;
-        if (ct_system_begin()) {
-            if (prctl(PR_GET_TSC, (uint64_t)(uintptr_t)&mode, 0, 0, 0) != 0)
-                mode = PR_TSC_ENABLE;
-            ct_system_end();
-        }
-        ct_counter_access = mode == PR_TSC_SIGSEGV ? CT_COUNTER_DENIED : CT_COUNTER_ALLOWED;
-    }
-    return ct_counter_is_denied();
+    return !has_lost_counter();
 }
 
 enum ct_attached ct_process_attach(uintptr_t frame)

@@ -8,6 +8,8 @@
 /* Returns the process's segment, after looking for a daemon and creating the segment if necessary. Returns
  * NULL if the process is dormant. */
 struct ct_segment *ct_process_segment(void);
+/* Returns whether the calling thread may read clocks. */
+bool ct_process_may_read_clock(void);
 enum ct_attached {
     CT_ATTACHED_NOT,     /* there was no segment when the call began, so the call is not in any trace */
     CT_ATTACHED_NOWHERE, /* there is a segment but no lane, so the call is lost */

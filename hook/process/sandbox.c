@@ -25,6 +25,10 @@
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
 #endif
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF          0
+#endif
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)
 #endif
@@ -127,9 +131,11 @@ static struct restriction by_prctl(int option, uint64_t a, uint64_t b)
     struct restriction found = { RESTRICT_NOTHING };
     if (option == PR_SET_TSC)
         found.kind = a == PR_TSC_SIGSEGV ? RESTRICT_COUNTER : RESTORE_COUNTER;
+    else if (option == PR_SET_SYSCALL_USER_DISPATCH && a != PR_SYS_DISPATCH_OFF)
+        found.kind = RESTRICT_CALLS; /* by no filter that could be checked, and for good */
     else if (option == PR_SET_SECCOMP)
         found.kind = a == SECCOMP_MODE_STRICT ? RESTRICT_STRICTLY : RESTRICT_CALLS;
-    if (found.kind == RESTRICT_CALLS)
+    if (option == PR_SET_SECCOMP && found.kind == RESTRICT_CALLS)
         found.filter = (const void *)(uintptr_t)b;
     return found;
 }
@@ -213,7 +219,8 @@ __attribute__((visibility("default"))) int ct_prctl_entry(int option, uint64_t a
                                                           uint64_t d)
 {
     prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
-    if (CT_UNLIKELY(option == PR_SET_SECCOMP || option == PR_SET_TSC || !next))
+    if (CT_UNLIKELY(option == PR_SET_SECCOMP || option == PR_SET_TSC ||
+                    option == PR_SET_SYSCALL_USER_DISPATCH || !next))
         return put_on(option, a, b, c, d);
     return next(option, a, b, c, d);
 }

@@ -63,6 +63,8 @@ static uint32_t record(struct ct_visit *visit)
     CT_ERROR_GUARD;
     if (!ct_system_allowed())
         return CT_VISIT_SILENCED;
+    if (!ct_process_may_read_clock())
+        return CT_VISIT_NO_CLOCK;
     if (ct_process_current())
         return CT_VISIT_THERE;
     ct_attach_sleep();

@@ -1,5 +1,5 @@
 """Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen,
-they fork, wait for a child of vfork(), or may not write files."""
+they fork, wait for a child of vfork(), may not write files, or may not read the processor's counter."""
 import os
 import pathlib
 import re
@@ -201,7 +201,19 @@ def interrupted(s):
     equal(p.end(), "woke 0 fine\n", "its end")
 
 
-TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted)}
+def denied(s):
+    """Checks that a process that may not read the processor's counter is refused, and not killed."""
+    p = Program(s, "denied")
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.step(1)
+    said = a.end(status=1, number=None)
+    check("may not read a clock in the thread that would begin the recording (prctl PR_SET_TSC)" in said, said)
+    p.step(5)
+    p.end()
+
+
+TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -413,7 +414,9 @@ int main(int argc, char **argv)
             mode = &modes[i];
     }
     const int threads = argc == 4 ? atoi(argv[3]) : 0;
-    const bool steps = argc == 4 && strcmp(argv[2], "steps") == 0;
+    const bool denied =
+        argc == 4 && strcmp(argv[2], "denied") == 0; /* steps, without the processor's counter */
+    const bool steps = denied || (argc == 4 && strcmp(argv[2], "steps") == 0);
     if ((!mode && !steps) || strcmp(argv[1], "--do") != 0 || threads < 1 || threads > THREADS_MOST) {
         puts("usage: attached --do MODE THREADS: makes driver calls, or sleeps in a system call, and checks "
              "both");
@@ -422,6 +425,7 @@ int main(int argc, char **argv)
     driver_open(VIA_LINKED);
     OK(cu.Init(0));
     set_signals();
+    ENSURE(!denied || prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0);
     if (steps)
         step(threads);
     else if (mode->act)

@@ -44,7 +44,10 @@ static struct ct_unrecorded_process *find(struct ct_unrecorded *unrecorded, int3
 {
     for (uint32_t i = 0; i < unrecorded->count; i++) {
         struct ct_unrecorded_process *process = &unrecorded->process[i];
-        if (process->facts.pid == pid && process->facts.uid == uid && is_same(process, start_ticks, image) &&
+        /* A probe reports several groups of processes in its own name. */
+        const bool is_image =
+            ct_unrecorded_is_probes(cause) ? process->image == image : is_same(process, start_ticks, image);
+        if (process->facts.pid == pid && process->facts.uid == uid && is_image &&
             (process->cause == cause ||
              (process->cause < CT_UNRECORDED_REFUSED && cause < CT_UNRECORDED_REFUSED)))
             return process;

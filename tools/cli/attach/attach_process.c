@@ -344,6 +344,8 @@ static void take_answer(struct ct_attachment *attachment)
         [CT_VISIT_NO_SLOTS] = "has a driver without any function of a known form",
         [CT_VISIT_SILENCED] = "has a system call filter, which the hook would violate",
         [CT_VISIT_THERE] = "already records for a session",
+        [CT_VISIT_NO_CLOCK] =
+            "may not read a clock in the thread that would begin the recording (prctl PR_SET_TSC)",
     };
     const struct ct_area_data *data = &attachment->visitor.area.data;
     char text[CT_DATA_WHY_BYTES + 64];

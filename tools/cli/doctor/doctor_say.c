@@ -50,7 +50,10 @@ void ct_doctor_say(struct ct_doctor *doctor, enum ct_verdict verdict, const char
     va_start(arguments, format);
     char *text = ct_printable_format(format, arguments);
     va_end(arguments);
-    printf("  %-*s%-*s ", SUBJECT_COLUMN - 2, words[verdict], TEXT_COLUMN - SUBJECT_COLUMN - 1, subject);
+    char *name = ct_printable(subject, strlen(subject)); /* may be a path that the process chose */
+    printf("  %-*s%-*s ", SUBJECT_COLUMN - 2, words[verdict], TEXT_COLUMN - SUBJECT_COLUMN - 1,
+           name ? name : "out of memory");
+    free(name);
     print_broken(text ? text : "out of memory", doctor->columns);
     free(text);
     doctor->misses += verdict == CT_VERDICT_MISS;
