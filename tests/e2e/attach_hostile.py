@@ -128,7 +128,7 @@ def replaced_descriptor(s, which, delay):
             p.do_beside(f"os.dup2(own, {(seen & files).pop()[0]})")
         waited += len(seen) >= which
 
-    a = Attach(s, p.pid, "--wait", "1s")
+    a = Attach(s, p.pid, "--wait", "60s")
     at_each_call(a, act)
     check(own.read_bytes() == b"A" * 300000, "the file was written:", a.said)
     check("closed or replaced the descriptor" in a.said, a.said)

@@ -12,7 +12,7 @@ import sys
 import time
 
 from daemon_test import Deadly
-from fault_test import DEADLINE_S, Session, WORKLOADS, by_tier, can, check, equal, promise
+from fault_test import DEADLINE_S, Session, WORKLOADS, by_tier, can, check, equal, fifo, promise
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
 
 GROUP, MEMBER = 12003, 12004
@@ -465,12 +465,14 @@ def taken_by(uid, pid, start):
 def exits_while_examined(reused):
     """Checks a process that exits after the daemon has found it running, and before the daemon reads its user. Another user's process may
     have the pid by then."""
-    with Deadly() as s:
+    with Deadly() as s, fifo(s.dir, "hold") as hold:
         u = Users(s)
+        hold.chmod(0o644)
         s.start_armed("owner.checking", 1, "--system", action="stop")
-        child = u.start(ALICE, u.calls, "--calls", 1000, stdout=subprocess.DEVNULL)
+        child = u.start(ALICE, u.calls, "--calls", 1000, "--hold", hold, stdout=subprocess.DEVNULL)
         s.is_stopped()
         start = identity(segment_of(s, ALICE, child.pid))["start"]
+        hold.write_bytes(b"x")
         equal(child.wait(DEADLINE_S), 0, "its status")
         with promise("exits_while_examined"), taken_by(BOB, child.pid, start) if reused else contextlib.nullcontext():
             s.daemon.send_signal(signal.SIGCONT)
