@@ -34,14 +34,13 @@ static inline bool ct_unrecorded_is_probes(uint32_t cause)
 
 struct ct_unrecorded_report {
     uint64_t magic;
-    uint32_t cause; /* enum ct_unrecorded_cause */
-    uint32_t error; /* errno */
-    uint64_t image; /* distinguishes the programs that a process executes */
-    uint64_t calls; /* made without a segment so far */
-    int32_t pid;    /* of a process that a probe reports; 0: the sender */
-    uint32_t uid;   /* its user */
-    uint32_t
-        processes; /* how many processes a probe reports, which is 1 unless they are too many to be listed */
+    uint32_t cause;     /* enum ct_unrecorded_cause */
+    uint32_t error;     /* errno */
+    uint64_t image;     /* distinguishes the programs that a process executes */
+    uint64_t calls;     /* made without a segment so far */
+    int32_t pid;        /* of a process that a probe reports; 0: the sender */
+    uint32_t uid;       /* its user */
+    uint32_t processes; /* that a probe reports: 1, or more if they are too many to be listed */
     uint32_t reserved;
     char cmdline[256];
 };

@@ -39,7 +39,7 @@ CREATE TABLE unrecorded_process (
     pid      INTEGER NOT NULL,
     last_ns  INTEGER NOT NULL,             -- its last report
     uid      INTEGER NOT NULL,
-    cause    TEXT NOT NULL,                -- memory, folder, user, refused, probe, events
+    cause    TEXT NOT NULL,                -- memory, folder, user, clock, refused, probe, events
     error    TEXT NOT NULL,
     calls    INTEGER,                      -- as counted by the process up to its last report; NULL if unknown
     cmdline  TEXT NOT NULL,

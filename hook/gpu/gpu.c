@@ -310,8 +310,8 @@ static void *run(void *unused)
         }
         set_phase(PHASE_IDLE);
     } while (must_begin_again());
-    if (is_last_thread()) { /* the C library runs the exit handlers, which are the program's, in this thread
-                             */
+    /* The C library runs the program's exit handlers in the last thread. */
+    if (is_last_thread()) {
         ct_self = &ct_dormant;
         ct_system_mask_signals(0);
     }

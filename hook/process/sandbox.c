@@ -203,7 +203,7 @@ long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uin
 }
 
 /* Replaces int prctl(int option, ...), with named arguments, like the hook's ioctl(). */
-static __attribute__((noinline)) int put_on(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static __attribute__((noinline)) int prctl_slow(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
     prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
     if (!next)
@@ -221,6 +221,6 @@ __attribute__((visibility("default"))) int ct_prctl_entry(int option, uint64_t a
     prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
     if (CT_UNLIKELY(option == PR_SET_SECCOMP || option == PR_SET_TSC ||
                     option == PR_SET_SYSCALL_USER_DISPATCH || !next))
-        return put_on(option, a, b, c, d);
+        return prctl_slow(option, a, b, c, d);
     return next(option, a, b, c, d);
 }

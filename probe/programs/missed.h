@@ -34,8 +34,7 @@ struct ct_missed_process {
     uid_t uid;
     uint64_t program; /* distinguishes the programs that have the same pid */
     const char *name; /* of its first thread */
-    int error; /* -EDQUOT: its user has a share of the channels; -ENOSPC: no channel is free; another -errno
-                */
+    int error;        /* -errno. -EDQUOT: its user has a share of the channels; -ENOSPC: no channel is free */
     bool is_companion;
 };
 

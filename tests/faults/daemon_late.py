@@ -69,6 +69,17 @@ if LONG:
         s.check_all()
         check_losses_by_function(s, s.exact)
 
+def all_report(s, commands, what):
+    """Checks that each of the commands, which run at the same time, fails and reports this."""
+    asking = [s.start(CUDATRACE, command, "--session", s.name, *rest, preload=False, stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE, text=True) for command, *rest in commands]
+    for command, tool in zip(commands, asking):
+        with promise("daemon-stopped-tools"):
+            out, said = tool.communicate(timeout=DEADLINE_S)
+            equal((tool.returncode, out), (1, ""), command)
+            check(what in said, command, "said", said)
+
+
 # The commands must report that the daemon does not respond, and exit.
 with Deadly() as s:
     s.start_daemon()
@@ -77,13 +88,7 @@ with Deadly() as s:
     s.daemon.send_signal(signal.SIGSTOP)
     s.is_stopped()
     commands = (["status"], ["flush"], ["stop"], ["set", "--sample", "2"], ["sql", "SELECT 1"], ["run", "--", "true"])
-    asking = [s.start(CUDATRACE, command, "--session", s.name, *rest, preload=False, stdout=subprocess.PIPE,
-                      stderr=subprocess.PIPE, text=True) for command, *rest in commands]
-    for command, tool in zip(commands, asking):
-        with promise("daemon-stopped-tools"):
-            out, said = tool.communicate(timeout=DEADLINE_S)
-            equal((tool.returncode, out), (1, ""), command)
-            check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
+    all_report(s, commands, f"(process {s.daemon.pid}) is stopped")
     equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
     done = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False)
     check(f"(process {s.daemon.pid}) is stopped; resume it with `kill -CONT {s.daemon.pid}`; until then" in done.stderr, done.stderr)
@@ -111,13 +116,7 @@ with Deadly() as s, socket.socket(socket.AF_UNIX) as mute:
     mute.bind(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock")
     mute.listen(64)
     commands = (["status"], ["flush"], ["stop"], ["set", "--sample", "2"], ["set", "--gpu", "on"], ["sql", "SELECT 1"])
-    asking = [s.start(CUDATRACE, command, "--session", s.name, *rest, preload=False, stdout=subprocess.PIPE,
-                      stderr=subprocess.PIPE, text=True) for command, *rest in commands]
-    for command, tool in zip(commands, asking):
-        with promise("daemon-stopped-tools"):
-            out, said = tool.communicate(timeout=DEADLINE_S)
-            equal((tool.returncode, out), (1, ""), command)
-            check(f"the daemon of session '{s.name}' (process {os.getpid()}) does not respond" in said, command, "said", said)
+    all_report(s, commands, f"the daemon of session '{s.name}' (process {os.getpid()}) does not respond")
     os.unlink(mute.getsockname())
 
 
