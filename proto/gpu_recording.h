@@ -23,9 +23,10 @@ enum ct_gpu_state {
     CT_GPU_NO_LIBRARY, /* libcudatrace-gpu.so cannot be loaded */
     CT_GPU_NO_CUPTI,   /* there is no libcupti with the necessary functions */
     CT_GPU_TAKEN,      /* another tool has subscribed to CUPTI, or a debugger uses the GPU */
-    CT_GPU_REFUSED,    /* a function of CUPTI failed, or no thread could be created */
+    CT_GPU_REFUSED,    /* a function of CUPTI failed */
     CT_GPU_FORKED,     /* the process inherited its parent's CUPTI, which works only in the parent */
     CT_GPU_FILTERED,   /* the program's system call filter does not permit the hook to create a thread */
+    CT_GPU_NO_THREAD,  /* no thread could be created, with an errno */
 };
 
 /* The form of graphs in a recording. */

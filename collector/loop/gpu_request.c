@@ -135,7 +135,7 @@ bool ct_gpu_request_is_followed(const struct ct_gpu_targets *targets, const stru
 /* ---- results ---- */
 
 /* Further outcomes, numbered after the last state in enum ct_gpu_state. */
-enum { PROBED = CT_GPU_FILTERED + 1, WAITING, ENDING, OUTCOMES };
+enum { PROBED = CT_GPU_NO_THREAD + 1, WAITING, ENDING, OUTCOMES };
 
 /* Further texts. ct_gpu_outcome() has those for states of the hook. */
 static const char *const outcome_texts[OUTCOMES] = {
@@ -161,7 +161,7 @@ static size_t outcome_of(const struct ct_shm_process *process, uint32_t state)
         return CT_GPU_OFF;
     if (ct_shm_is_probed(process))
         return PROBED;
-    return !is_followed(process) ? WAITING : state <= CT_GPU_FILTERED ? state : CT_GPU_OFF;
+    return !is_followed(process) ? WAITING : state <= CT_GPU_NO_THREAD ? state : CT_GPU_OFF;
 }
 
 /* Appends how many processes have the outcome, and why they do not record, unless that needs no reason. */

@@ -373,7 +373,7 @@ static void begin(struct ct_segment *segment)
     const int error = create_thread();
     if (error) {
         const uint64_t request_ns = atomic_load_explicit(&segment->gpu_until_ns, memory_order_relaxed);
-        report(segment, CT_GPU_REFUSED, (uint32_t)error, NULL);
+        report(segment, CT_GPU_NO_THREAD, (uint32_t)error, NULL);
         note_followed(segment, request_ns);
         set_phase(PHASE_IDLE);
     }

@@ -1,7 +1,8 @@
 """Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen,
-they fork, wait for a child of vfork(), may not write files, or may not read the processor's counter."""
+they fork, wait for a child of vfork(), may not write files, may not read the processor's counter, or use Syscall User Dispatch."""
 import os
 import pathlib
+import platform
 import re
 import resource
 import signal
@@ -213,7 +214,41 @@ def denied(s):
     p.end()
 
 
-TESTS = {test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied)}
+# Its second thread uses Syscall User Dispatch, with a selector that permits all system calls. Prints 0 if the kernel supports this.
+DISPATCHING = """
+import ctypes, os, signal, sys, threading
+driver, c, number, selector = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None), ctypes.c_int(), ctypes.c_char()
+SET_SYSCALL_USER_DISPATCH, ON, end = 59, 1, threading.Event()
+signal.signal(signal.SIGSYS, lambda *_: os._exit(1))
+def work():
+    print(c.prctl(SET_SYSCALL_USER_DISPATCH, ON, 0, 0, ctypes.byref(selector)), flush=True)
+    end.wait()
+threading.Thread(target=work).start()
+for line in sys.stdin:
+    print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
+end.set()
+"""
+
+
+def dispatching(s):
+    """Checks that a process is refused if one of its threads uses Syscall User Dispatch."""
+    child = s.start(sys.executable, "-c", DISPATCHING, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    supported = child.stdout.readline() == "0\n"
+    if supported and tuple(map(int, platform.release().split(".")[:2])) >= (6, 4):
+        said = attach(s, child.pid, status=1)
+        check("uses Syscall User Dispatch" in said, said)
+        child.stdin.write("\n")
+        child.stdin.flush()
+        equal(child.stdout.readline(), "0\n", "the result of a call")
+    else:
+        print("not tried: Syscall User Dispatch: this kernel does not support or report it")
+    child.communicate(timeout=DEADLINE_S)
+    equal(child.returncode, 0, "its exit status")
+
+
+TESTS = {
+    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching)
+}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

@@ -203,11 +203,11 @@ def check_details(s):
                        own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
                        {**own("B", 9500, 0, "nvtxMark", message="m" * 20000, domain="d", depth=-5), "layer": "nvtx"},
                        {**own("E", 9500, 0, "nvtxMark", duration_ns=0), "layer": "nvtx"},
-                       own("B", 9900, 0, "cuMemAlloc_v2", bytes=-3), own("E", 9900, 0, "cuMemAlloc_v2", duration_ns=1)])
+                       own("B", 9900, 0, "cuMemAlloc_v2", bytes=-3), own("E", 9900, 0, "cuMemAlloc_v2", duration_ns=1, status=(1 << 32) + 2)])
     equal(odd.rows("SELECT depth, grid_x, grid_y, grid_z, kernel FROM launches JOIN calls USING (call_id)"), [(15, 0, 0, 0, None)], "a launch")
     (message,), = odd.rows("SELECT message FROM ranges")
     check(1000 < len(message) < 9000 and set(message) == {"m"}, "a message of", len(message))
-    equal(odd.rows("SELECT bytes FROM calls WHERE call_id = 9900"), [(None,)], "bytes")
+    equal(odd.rows("SELECT bytes, status FROM calls WHERE call_id = 9900"), [(None, 0)], "bytes and status")
 
 
 PYTORCH = {

@@ -257,6 +257,13 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
     return true;
 }
 
+/* Returns the call's status, or 0 if it is missing or out of range. */
+static int32_t status_of(const struct ct_json_line *line)
+{
+    const int64_t status = ct_json_integer(line->details, "status", 0);
+    return status >= INT32_MIN && status <= INT32_MAX ? (int32_t)status : 0;
+}
+
 static bool end(struct ct_json_lines *lines, const struct ct_json_line *line)
 {
     struct ct_json_call call = { 0 };
@@ -274,7 +281,7 @@ static bool end(struct ct_json_lines *lines, const struct ct_json_line *line)
             return fail_memory(lines);
     }
     call.body.thread_id = place.thread_id;
-    call.body.status = (int32_t)ct_json_integer(line->details, "status", 0);
+    call.body.status = status_of(line);
     bool good = set_times(lines, line, &call);
     if (good) {
         uint8_t *payload = ct_dump_add(&lines->frame.events, CT_DUMP_CALL, &call.body, call.payload_bytes);

@@ -35,6 +35,8 @@ bool ct_gpu_outcome(const struct ct_segment *segment, uint32_t gpu, char text[CT
         describe_holder(segment, text);
     else if (state == CT_GPU_REFUSED)
         snprintf(text, CT_GPU_TEXT_BYTES, "CUPTI failed with %u", gpu >> 8);
+    else if (state == CT_GPU_NO_THREAD)
+        snprintf(text, CT_GPU_TEXT_BYTES, "no thread could be created: %s", strerror((int)(gpu >> 8)));
     else if (state < sizeof(texts) / sizeof(*texts) && texts[state])
         snprintf(text, CT_GPU_TEXT_BYTES, "%s", texts[state]);
     return *text != '\0';

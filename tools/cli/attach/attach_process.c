@@ -1,5 +1,7 @@
 #include "attach_process.h"
 
+#include "user_dispatch.h"
+
 #include "client.h"
 #include "clock.h"
 #include "interrupted.h"
@@ -295,6 +297,10 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_sharer(target);
+    if (target->kind == CT_TARGET_FINE && ct_process_dispatches(&target->memory))
+        refuse(attachment,
+               "uses Syscall User Dispatch: its handler of SIGSYS would receive the system calls of "
+               "attach. Start it with `cudatrace run`");
     if (ct_is_interrupted_or_hung_up())
         return fail(attachment, "was not attached to, because the command was interrupted");
     /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a

@@ -20,6 +20,8 @@ bool ct_attach_flush(const char *command, int daemon)
                 "%s: the trace is incomplete; the missing calls stay in shared memory for the session's next "
                 "daemon: %s",
                 command, answer);
+    else if (*answer)
+        ct_fail(0, "%s: %s", command, answer);
     return flushed == CT_ANSWER_OK;
 }
 

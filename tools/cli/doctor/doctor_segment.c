@@ -255,6 +255,10 @@ static void say_gpu(struct ct_doctor *doctor, struct ct_segment *segment)
              "not recorded: the program's system call filter does not permit the hook to create a thread; "
              "request the recording before the program installs its filter");
         break;
+    case CT_GPU_NO_THREAD:
+        MISS("gpu work", "not recorded: no thread could be created for the recording: %s",
+             strerror((int)result));
+        break;
     }
 }
 
