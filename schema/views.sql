@@ -206,6 +206,36 @@ SELECT transfer.call_id,
  CROSS JOIN call ON call.end_ns = transfer.call_id
  WHERE route.kind <> 'set';
 
+-- files: all
+CREATE VIEW copy_waits AS
+-- How long each copy moved bytes, and how long it waited for earlier work. Only copies to the host wait: a synchronous
+-- copy, or an asynchronous one that takes longer than its size requires. The bytes are assumed to move as fast as in the
+-- process's fastest synchronous copy of at least 64 KiB in that direction, or half as fast as in the other direction, or
+-- at 4 GB/s if there is no such copy. If all copies in a direction wait equally long, the wait is not recognised.
+WITH rate AS (
+    SELECT process_id,
+           max(ifnull(max(1.0 * bytes / duration_ns) FILTER (WHERE kind = 'DtoH'), 0),
+               ifnull(max(1.0 * bytes / duration_ns) FILTER (WHERE kind = 'HtoD'), 0) / 2) AS bytes_per_ns
+      FROM copies
+     WHERE captured = 0 AND async = 0 AND kind IN ('DtoH', 'HtoD') AND bytes >= 65536 AND duration_ns > 0
+     GROUP BY process_id
+),
+timed AS (
+    SELECT call_id, process_id, kind, async, bytes, start_ns, duration_ns,
+           CASE WHEN kind = 'DtoH' AND EXISTS (SELECT 1
+                                                 FROM totals
+                                                WHERE totals.process_id = copies.process_id AND layer = 'driver' AND category IN ('launch', 'graph'))
+                THEN max(0, duration_ns - 20000 - CAST(ifnull(bytes, 0) / iif(async, 4.0, ifnull(bytes_per_ns, 4.0)) AS INTEGER))
+                ELSE 0 END AS waited_ns
+      FROM copies
+      LEFT JOIN rate USING (process_id)
+     WHERE captured = 0
+)
+SELECT call_id, process_id, kind, async, bytes, start_ns, duration_ns,
+       duration_ns - waited_ns AS moved_ns,
+       waited_ns
+  FROM timed;
+
 CREATE VIEW memsets AS
 -- Memory sets.
 SELECT transfer.call_id,

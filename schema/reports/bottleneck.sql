@@ -1,8 +1,9 @@
 -- What bounds the run
--- The verdict covers the time from the first launch to the last, and any waits after the last launch. It names the
--- largest share of this time: waiting for the GPU, launching, copying, managing memory, loading, or time outside of
--- the driver. Below the verdict are the parts of the whole run. Parts that round to 0.0 % are omitted. Before the
--- first launch, a program imports, loads and prepares. A launch counts as waiting for room in the queue if it takes
+-- The verdict covers the time from the first launch to the last, with the copies and sets before and after, and any
+-- waits after the last launch. It names the largest share of this time: waiting for the GPU, launching, copying,
+-- setting or managing memory, loading, or time outside of the driver. Below the verdict are the parts of the whole run.
+-- Parts that round to 0.0 % are omitted. Processes that neither launch nor copy are left out if others do. Before the
+-- first launch, a program imports, loads and prepares. A copy to the host waits for earlier launches (copy_waits). A launch counts as waiting for room in the queue if it takes
 -- more than 15 us and more than six times as long as the fastest hundred. The exceptions are the first launch of a
 -- kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver, it
 -- is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
@@ -123,7 +124,7 @@ slice(side, from_ns, to_ns) AS (
 ),
 placed AS ( -- time in the driver by category: before the first launch, from the first to the last, and after the last
     SELECT process_id, category, is_open,
-           CASE WHEN end_ns < part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
+           CASE WHEN end_ns <= part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
            total(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
       FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight, slice.side
               FROM sample
@@ -152,7 +153,7 @@ placed AS ( -- time in the driver by category: before the first launch, from the
               FROM inside)
       JOIN part USING (process_id)
      WHERE start_ns <= run_to_ns AND end_ns >= run_from_ns
-       AND CASE side WHEN 'before' THEN end_ns < part.from_ns WHEN 'behind' THEN end_ns >= part.from_ns AND start_ns >= part.to_ns
+       AND CASE side WHEN 'before' THEN end_ns <= part.from_ns WHEN 'behind' THEN end_ns > part.from_ns AND start_ns >= part.to_ns
                      ELSE 1 END
      GROUP BY process_id, category, is_open, place
 ),
@@ -167,26 +168,23 @@ spent AS (
       FROM totals
      WHERE layer = 'driver' AND :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    -- A copy to the host waits for earlier launches if it is synchronous, or if it takes longer than its size
-    -- requires.
-    SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, ns, 0), iif(start_ns >= part.to_ns, 0, ns)
-      FROM (SELECT process_id, start_ns, call_id,
-                   iif(async, max(0, duration_ns - 20000 - ifnull(bytes, 0) / 4), duration_ns) AS ns
-              FROM copies
-             WHERE captured = 0 AND kind = 'DtoH' AND process_id IN (SELECT process_id FROM launching)
-               AND call_id >= ifnull(:from_ns, 0))
+    SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, waited_ns, 0), iif(start_ns >= part.to_ns, 0, waited_ns)
+      FROM copy_waits
       JOIN part USING (process_id)
-     WHERE call_id BETWEEN part.from_ns AND run_to_ns
+     WHERE waited_ns > 0 AND call_id BETWEEN part.from_ns AND run_to_ns
 ),
 summed AS MATERIALIZED ( -- a sample may subtract more than there is
     SELECT process_id,
            max(0, total(ns) FILTER (WHERE category <> 'back'))                                  AS driver_ns,
-           total(before_ns)                                                                     AS before_driver_ns,
-           total(behind_ns) FILTER (WHERE category IN ('sync', 'back'))                         AS late_ns,
-           max(0, total(ns) FILTER (WHERE category IN ('sync', 'back')))                        AS wait_ns,
+           total(before_ns) FILTER (WHERE category NOT IN ('copy', 'set'))                      AS before_driver_ns,
+           total(before_ns) FILTER (WHERE category IN ('copy', 'set'))                          AS early_ns,
+           total(behind_ns) FILTER (WHERE category IN ('sync', 'copy', 'set'))                  AS late_ns,
+           max(0, total(ns + behind_ns) FILTER (WHERE category IN ('sync', 'back')))            AS wait_ns,
            max(0, total(ns) FILTER (WHERE category = 'launch'))                                 AS launch_ns,
            max(0, total(ns) FILTER (WHERE category = 'graph'))                                  AS graph_ns,
-           max(0, total(iif(category = 'back', -ns, ns)) FILTER (WHERE category IN ('copy', 'set', 'back'))) AS copy_ns,
+           max(0, total(iif(category = 'back', -1, 1) * (before_ns + ns + behind_ns))
+                  FILTER (WHERE category IN ('copy', 'back')))                                  AS copy_ns,
+           max(0, total(before_ns + ns + behind_ns) FILTER (WHERE category = 'set'))            AS set_ns,
            max(0, total(ns) FILTER (WHERE category = 'memory'))                                 AS memory_ns,
            max(0, total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device'))) AS load_ns
       FROM spent
@@ -257,28 +255,30 @@ by_process AS (
       LEFT JOIN busiest USING (process_id)
 ),
 total AS (
-    SELECT count(*) AS working, total(before_ns) AS before_ns, total(min(before_ns, before_driver_ns)) AS before_driver_ns,
+    SELECT count(*) AS working, total(max(0, before_ns - early_ns * share)) AS before_ns,
+           total(min(max(0, before_ns - early_ns * share), before_driver_ns)) AS before_driver_ns,
            total(max(0, behind_ns - late_ns * share)) AS behind_ns,
-           total(between_ns + late_ns * share) AS ns,
-           total(min(between_ns + late_ns * share, (driver_ns + late_ns) * share)) AS driver_ns,
-           total((wait_ns + late_ns) * share) AS wait_ns, total(room_ns * share) AS room_ns,
+           total(between_ns + (early_ns + late_ns) * share) AS ns, total((early_ns + late_ns) * share) AS around_ns,
+           total(min(between_ns + (early_ns + late_ns) * share, (driver_ns + early_ns + late_ns) * share)) AS driver_ns,
+           total(wait_ns * share) AS wait_ns, total(room_ns * share) AS room_ns,
            total(max(0, launch_ns + graph_ns - room_ns - first_ns) * share) AS launch_ns,
-           total(copy_ns * share) AS copy_ns, total(memory_ns * share) AS memory_ns, total((load_ns + first_ns) * share) AS load_ns
+           total(copy_ns * share) AS copy_ns, total(set_ns * share) AS set_ns, total(memory_ns * share) AS memory_ns,
+           total((load_ns + first_ns) * share) AS load_ns
       FROM by_process
 ),
 fitted AS ( -- sums of a sample may exceed the time in the driver, which bounds them
-    SELECT working, before_ns, before_driver_ns, behind_ns, ns, driver_ns, wait_ns * fit AS wait_ns, room_ns * fit AS room_ns,
-           launch_ns * fit AS launch_ns, copy_ns * fit AS copy_ns, memory_ns * fit AS memory_ns, load_ns * fit AS load_ns
-      FROM (SELECT *, ifnull(min(1, driver_ns / nullif(wait_ns + room_ns + launch_ns + copy_ns + memory_ns + load_ns, 0)), 1) AS fit
+    SELECT working, before_ns, before_driver_ns, behind_ns, ns, around_ns, driver_ns, wait_ns * fit AS wait_ns, room_ns * fit AS room_ns,
+           launch_ns * fit AS launch_ns, copy_ns * fit AS copy_ns, set_ns * fit AS set_ns, memory_ns * fit AS memory_ns, load_ns * fit AS load_ns
+      FROM (SELECT *, ifnull(min(1, driver_ns / nullif(wait_ns + room_ns + launch_ns + copy_ns + set_ns + memory_ns + load_ns, 0)), 1) AS fit
               FROM total)
 ),
 weighed AS (
     SELECT *, max(0, ns - driver_ns) AS outside_ns,
-           max(0, driver_ns - wait_ns - room_ns - launch_ns - copy_ns - memory_ns - load_ns) AS other_ns,
-           max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns) AS most_inside_ns,
-           CASE max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns)
-                WHEN wait_ns + room_ns THEN 'wait' WHEN launch_ns THEN 'launch' WHEN copy_ns THEN 'copy' WHEN memory_ns THEN 'memory'
-                ELSE 'load' END AS most_inside
+           max(0, driver_ns - wait_ns - room_ns - launch_ns - copy_ns - set_ns - memory_ns - load_ns) AS other_ns,
+           max(wait_ns + room_ns, launch_ns, copy_ns, set_ns, memory_ns, load_ns) AS most_inside_ns,
+           CASE max(wait_ns + room_ns, launch_ns, copy_ns, set_ns, memory_ns, load_ns)
+                WHEN wait_ns + room_ns THEN 'wait' WHEN launch_ns THEN 'launch' WHEN copy_ns THEN 'copy' WHEN set_ns THEN 'set'
+                WHEN memory_ns THEN 'memory' ELSE 'load' END AS most_inside
       FROM fitted
 ),
 judged AS MATERIALIZED (
@@ -290,6 +290,7 @@ whole AS MATERIALIZED (
     SELECT total(to_ns - from_ns) AS ns,
            iif((SELECT count(*) FROM launching WHERE process_id IN (SELECT process_id FROM run)) > 0, 'launch', 'copy') AS work
       FROM run
+     WHERE process_id IN (SELECT process_id FROM part) OR (SELECT most FROM judged) = 'nothing'
 ),
 -- The time spent in the driver by processes without launches, in the whole run or in the window.
 idle AS MATERIALIZED (
@@ -306,9 +307,9 @@ idle AS MATERIALIZED (
 parts(place, kind, name) AS (
     VALUES (1, 'start_driver', 'before the first *, in the driver'), (1, 'start_other', 'before the first *, elsewhere'),
            (2, 'wait', 'waiting for the GPU'), (2, 'room', 'waiting for room in the queue of launches'),
-           (2, 'launch', 'launching'), (2, 'copy', 'copying'), (2, 'memory', 'managing memory'), (2, 'load', 'loading and initialising'),
-           (2, 'other', 'other driver calls'), (2, 'outside', 'outside of the driver'), (3, 'end', 'after the last *'),
-           (4, 'idle', 'processes that launch nothing')
+           (2, 'launch', 'launching'), (2, 'copy', 'copying'), (2, 'set', 'setting memory'), (2, 'memory', 'managing memory'),
+           (2, 'load', 'loading and initialising'), (2, 'other', 'other driver calls'), (2, 'outside', 'outside of the driver'),
+           (3, 'end', 'after the last *')
 ),
 timed AS (
     SELECT place, kind, replace(name, '*', work) AS part, whole.ns AS whole_ns,
@@ -319,12 +320,12 @@ timed AS (
                 WHEN 'room'         THEN room_ns
                 WHEN 'launch'       THEN launch_ns
                 WHEN 'copy'         THEN copy_ns
+                WHEN 'set'          THEN set_ns
                 WHEN 'memory'       THEN memory_ns
                 WHEN 'load'         THEN judged.load_ns + idle.load_ns
                 WHEN 'other'        THEN other_ns + idle.driver_ns - idle.load_ns
                 WHEN 'outside'      THEN iif(most = 'nothing', max(0, whole.ns - idle.driver_ns), outside_ns)
-                WHEN 'end'          THEN behind_ns
-                ELSE iif(most = 'nothing', 0, whole.ns - before_ns - judged.ns - behind_ns) END AS ns
+                ELSE behind_ns END AS ns
       FROM judged
      CROSS JOIN idle
      CROSS JOIN whole
@@ -337,6 +338,8 @@ advice(most, bound_by, claim, hint) AS (
             'Fewer and larger kernels, or graphs, would shorten the run: see kernels.'),
            ('copy', 'copy', 'Copying is the bottleneck: it takes',
             'Larger, asynchronous copies from pinned memory would shorten the run: see copies.'),
+           ('set', 'set', 'Setting memory is the bottleneck: it takes',
+            'Fewer and larger sets, or kernels that set their own memory, would shorten the run: see functions.'),
            ('memory', 'memory', 'Managing memory is the bottleneck: it takes',
             'Keeping memory instead of freeing it would shorten the run: see memory and functions.'),
            ('load', 'load', 'Loading is the bottleneck: it takes',
@@ -352,8 +355,9 @@ verdict AS (
                 WHEN 'nothing' THEN printf('Nothing was launched%s, so there is no bottleneck to name.', iif(is_window, ' in this window', ''))
                 WHEN 'short' THEN printf('The %s is too short to name a bottleneck: the last %s ends %.3f ms after the first begins.',
                                          iif(is_window, 'window', 'run'), work, judged.ns / 1e6)
-                ELSE printf('%s %.1f %% of the %.3f s from the first %s to the last%s.', claim, 100.0 * most_ns / judged.ns,
-                            judged.ns / 1e9, work, iif(working > 1, printf(' in %d processes', working), ''))
+                ELSE printf('%s %.1f %% of the %.3f s from the first %s to the last%s%s.', claim, 100.0 * most_ns / judged.ns,
+                            judged.ns / 1e9, work, iif(working > 1, printf(' in %d processes', working), ''),
+                            iif(around_ns > 0.01 * judged.ns, ', with the copies and waits before and after', ''))
                      || ' ' || hint
                      || CASE WHEN before_ns > whole.ns / 2 THEN printf(' Most of the run comes before the first %s.', work)
                              WHEN behind_ns > whole.ns / 2 THEN printf(' Most of the run comes after the last %s.', work)

@@ -1,6 +1,7 @@
 -- Waits for the GPU
 -- Calls that make the host wait, by process. "%" is the share of the process's lifetime, with the times of all
--- threads added up. The `processes` section shows waits that have not returned.
+-- threads added up. A copy to the host counts with the time in which it waited for earlier work (copy_waits). The
+-- `processes` section shows waits that have not returned.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
@@ -17,6 +18,12 @@ chosen AS (
       FROM waits
      WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
        AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+     UNION ALL
+    SELECT copy_waits.process_id, name, 1, waited_ns, waited_ns
+      FROM copy_waits
+     CROSS JOIN calls ON calls.call_id = copy_waits.call_id
+     WHERE waited_ns > 0
+       AND copy_waits.call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
 )
 SELECT pid,
        name                                               AS function,

@@ -6,6 +6,7 @@
 #include "trace_file.h"
 
 #include "schema_sql.h"
+#include "schema_version.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -201,6 +202,21 @@ static int attach_all(sqlite3 *connection, const struct ct_series *series)
     return execute(connection, sqlite3_str_finish(sql));
 }
 
+/* Creates the views that a trace of an older version lacks, if they read only other views. A view whose
+ * tables are missing, too, cannot be read. */
+static int add_newer_views(sqlite3 *connection)
+{
+    sqlite3_str *sql = sqlite3_str_new(connection);
+    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++) {
+        char *find = sqlite3_mprintf("SELECT count(*) FROM sqlite_master WHERE name = %Q", views[view].view);
+        if (find && views[view].select && ct_ask_number(connection, find, 0, -1) == 0)
+            add_view(sql, view, 1);
+        sqlite3_free(find);
+    }
+    char *statements = sqlite3_str_finish(sql);
+    return statements ? execute(connection, statements) : SQLITE_OK;
+}
+
 uint32_t ct_series_files(sqlite3 *connection)
 {
     uint32_t files = 1;
@@ -212,10 +228,13 @@ uint32_t ct_series_files(sqlite3 *connection)
 int ct_series_open(const struct ct_series *series, sqlite3 **connection)
 {
     int rc = ct_trace_file_open(series->path[0], connection);
-    if (rc == SQLITE_OK && series->files > 1) {
-        sqlite3_set_authorizer(*connection, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_set_authorizer(*connection, NULL, NULL);
+    if (series->files > 1)
         rc = attach_all(*connection, series);
-        ct_trace_confine(*connection);
-    }
+    else if (ct_ask_number(*connection, "PRAGMA user_version", 0, 0) < CT_SCHEMA_VERSION)
+        rc = add_newer_views(*connection);
+    ct_trace_confine(*connection);
     return rc;
 }
