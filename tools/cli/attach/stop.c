@@ -8,7 +8,6 @@
 #include "stop.h"
 
 #include "tracer.h"
-#include "user_dispatch.h"
 
 #include "clock.h"
 #include "proc_file.h"
@@ -325,7 +324,7 @@ static bool keep_vectors(struct ct_stop *stop)
 static bool is_usable(struct ct_stop *stop, enum ct_stop_for what_for)
 {
     enum { USER_CODE_64 = 0x33 };
-    if (stop->registers.cs != USER_CODE_64 || is_in_sequence(stop) || ct_thread_dispatches(stop->thread))
+    if (stop->registers.cs != USER_CODE_64 || is_in_sequence(stop) || ct_tracer_sees_dispatch(stop->thread))
         return false;
     return what_for == CT_STOP_FOR_CODE || (stop->registers.fs_base != 0 && keep_vectors(stop));
 }

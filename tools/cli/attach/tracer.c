@@ -47,6 +47,17 @@ int ct_tracer_seize(pid_t thread, long options)
     return -error;
 }
 
+bool ct_tracer_sees_dispatch(pid_t thread)
+{
+    enum { GET_CONFIGURATION = 0x4211 }; /* linux/ptrace.h, struct ptrace_sud_config */
+    struct {
+        uint64_t mode, selector, offset, bytes;
+    } configuration = { .mode = 0 };
+    return ptrace((enum __ptrace_request)GET_CONFIGURATION, thread, (void *)sizeof(configuration),
+                  &configuration) == 0 &&
+           configuration.mode != 0;
+}
+
 /* Watches a tracer's state. */
 struct watch {
     unsigned state;

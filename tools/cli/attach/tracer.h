@@ -3,6 +3,7 @@
 #ifndef CT_ATTACH_TRACER_H
 #define CT_ATTACH_TRACER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,5 +17,9 @@ int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes);
  * control group, the kernel waits until the group is thawed. After two seconds, ct_tracer_run() gives up then
  * and returns -ETIMEDOUT. Returns 0 or -errno. */
 int ct_tracer_seize(pid_t thread, long options);
+
+/* Returns whether a thread that the tracer has stopped uses Syscall User Dispatch (user_dispatch.h). Kernels
+ * before Linux 6.4 do not report it, and false is returned. */
+bool ct_tracer_sees_dispatch(pid_t thread);
 
 #endif

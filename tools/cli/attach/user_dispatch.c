@@ -13,21 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 
 #define THREAD_NS  UINT64_C(100000000)
 #define PROCESS_NS UINT64_C(2000000000)
-
-bool ct_thread_dispatches(pid_t thread)
-{
-    enum { GET_CONFIGURATION = 0x4211 }; /* linux/ptrace.h, struct ptrace_sud_config */
-    struct {
-        uint64_t mode, selector, offset, bytes;
-    } configuration = { .mode = 0 };
-    return ptrace((enum __ptrace_request)GET_CONFIGURATION, thread, (void *)sizeof(configuration),
-                  &configuration) == 0 &&
-           configuration.mode != 0;
-}
 
 static bool has_handler(pid_t pid)
 {
@@ -47,7 +35,7 @@ static int look_at(const struct ct_memory *memory, pid_t thread)
     error = error ? error : ct_stop_await(&stop, ct_monotonic_ns() + THREAD_NS);
     if (error)
         return error == -EPERM ? -EPERM : false;
-    const bool does = ct_thread_dispatches(thread);
+    const bool does = ct_tracer_sees_dispatch(thread);
     stop.is_gone = !ct_memory_take_from(memory, thread); /* leave the registers of another program alone */
     ct_stop_end(&stop);
     return does;
