@@ -412,6 +412,13 @@ WITH work AS MATERIALIZED (
      WHERE gpu_end_ns >= ifnull(:from_ns, 0) AND gpu_start_ns <= ifnull(:to_ns, 9223372036854775807)
        AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
 ),
+-- From the first kernel to the last, or from the first work if there is no kernel. Copies and sets before and after are
+-- added, without the time between them: a program may copy its weights long before it launches. A window is one period.
+period AS MATERIALIZED (
+    SELECT iif(:from_ns IS NULL, ifnull(min(start_ns) FILTER (WHERE kind IN ('kernel', 'graph')), min(start_ns)), 0)           AS first_ns,
+           iif(:to_ns IS NULL, ifnull(max(end_ns) FILTER (WHERE kind IN ('kernel', 'graph')), max(end_ns)), 9223372036854775807) AS last_ns
+      FROM work
+),
 covered AS (
     SELECT device, what, start_ns, end_ns,
            max(end_ns) OVER (PARTITION BY device, what ORDER BY start_ns, end_ns
@@ -422,14 +429,18 @@ covered AS (
 ),
 by_device AS MATERIALIZED (
     SELECT device, min(start_ns) AS from_ns, max(end_ns) AS to_ns,
+           total(max(min(end_ns, first_ns) - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'any') AS early_ns,
+           total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns), last_ns), 0)) FILTER (WHERE what = 'any')       AS late_ns,
            total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'any')    AS busy_ns,
            total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'kernel') AS kernel_ns
       FROM covered
+     CROSS JOIN period
      GROUP BY device
 ),
 unrecorded AS (
-    SELECT device, sum(max(min(from_ns, ifnull(:to_ns, from_ns)) - max(begun_ns, ifnull(:from_ns, 0)), 0)) AS ns
+    SELECT device, sum(max(min(from_ns, ifnull(:to_ns, last_ns)) - max(begun_ns, ifnull(:from_ns, first_ns)), 0)) AS ns
       FROM (SELECT *, iif(:pid IS NULL, unrecorded_from_ns, previous_to_ns) AS begun_ns FROM gpu_recordings)
+     CROSS JOIN period
      WHERE begun_ns IS NOT NULL AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
      GROUP BY device
 ),
@@ -440,18 +451,20 @@ run AS MATERIALIZED ( -- until now, if a process runs and a daemon writes the tr
      WHERE (:pid IS NULL OR pid = :pid)
 ),
 spanned AS ( -- a window begins and ends with the processes, but contains all work
-    SELECT by_device.*, iif(:from_ns IS NULL, min(from_ns) OVER (), min(begin_ns, min(from_ns) OVER ())) AS first_ns,
-           iif(:to_ns IS NULL, max(to_ns) OVER (), max(ifnull(end_ns, 0), max(to_ns) OVER ())) AS last_ns,
+    SELECT by_device.*, iif(:from_ns IS NULL, first_ns, min(begin_ns, min(from_ns) OVER ())) AS first_ns,
+           iif(:to_ns IS NULL, last_ns, max(ifnull(end_ns, 0), max(to_ns) OVER ())) AS last_ns,
            ifnull(unrecorded.ns, 0) AS unrecorded_ns
       FROM by_device
      CROSS JOIN run
+     CROSS JOIN period
       LEFT JOIN unrecorded USING (device)
      ORDER BY device
 ),
 busy AS MATERIALIZED (
     SELECT count(*) AS devices, first_ns, last_ns, last_ns - first_ns AS span_ns, total(unrecorded_ns) AS unrecorded_ns,
+           total(early_ns) AS early_ns, total(late_ns) AS late_ns,
            total(busy_ns) AS busy_ns, total(kernel_ns) AS kernel_ns,
-           group_concat(printf('%.1f %% (%d)', 100.0 * busy_ns / (last_ns - first_ns - unrecorded_ns), device), ', ') AS shares
+           group_concat(printf('%.1f %% (%d)', 100.0 * busy_ns / (last_ns - first_ns - unrecorded_ns + early_ns + late_ns), device), ', ') AS shares
       FROM spanned
     HAVING count(*) > 0
 ),
@@ -466,11 +479,12 @@ idle AS MATERIALIZED (
                      FROM totals
                     WHERE skipped > 0 AND category IN ('launch', 'graph', 'copy', 'set')
                       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))) AS is_sampled
-      FROM (SELECT host_state, -- a gap that crosses the window's edge counts in proportion
-                   idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, to_ns)) - max(from_ns, ifnull(:from_ns, from_ns))) / (to_ns - from_ns)) AS idle_ns
+      FROM (SELECT host_state, -- a gap that crosses the edge of the period counts in proportion
+                   idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, last_ns)) - max(from_ns, ifnull(:from_ns, first_ns))) / (to_ns - from_ns)) AS idle_ns
               FROM gpu_idle_calls
+             CROSS JOIN period
               LEFT JOIN (SELECT device, from_ns AS begun_ns FROM by_device) USING (device)
-             WHERE to_ns > ifnull(:from_ns, 0) AND from_ns < ifnull(:to_ns, 9223372036854775807)
+             WHERE to_ns > ifnull(:from_ns, first_ns) AND from_ns < ifnull(:to_ns, last_ns)
                AND (:pid IS NULL OR (process_id IN (SELECT process_id FROM processes WHERE pid = :pid) AND to_ns > begun_ns)))
 ),
 named(place, kind, part, bound_by, claim, mostly, hint) AS (
@@ -496,13 +510,13 @@ named(place, kind, part, bound_by, claim, mostly, hint) AS (
            (4, 'end', 'after the last work', '', '', '', '')
 ),
 recorded AS MATERIALIZED (
-    SELECT *, devices * span_ns - unrecorded_ns AS recorded_ns FROM busy
+    SELECT *, devices * span_ns - unrecorded_ns + early_ns + late_ns AS recorded_ns FROM busy
 ),
 part AS ( -- a GPU that is busy for half of the time is judged by its work, and an idle one by the host
     SELECT named.*, recorded.*, idle.unknown_ns, idle.is_sampled, busy_ns >= 0.5 * recorded_ns AS is_busy,
            place = 2 AND kind IN ('kernel', 'copy') = (busy_ns >= 0.5 * recorded_ns) AS judges,
            CASE kind
-                WHEN 'start_other' THEN max(devices * (first_ns - begin_ns), 0)
+                WHEN 'start_other' THEN max(devices * (first_ns - begin_ns) - early_ns, 0)
                 WHEN 'kernel'      THEN kernel_ns
                 WHEN 'copy'        THEN busy_ns - kernel_ns
                 WHEN 'wait'        THEN wait_ns
@@ -512,7 +526,7 @@ part AS ( -- a GPU that is busy for half of the time is judged by its work, and 
                 WHEN 'other'       THEN known_ns - wait_ns - launch_ns - queued_ns - outside_ns
                 WHEN 'rest'        THEN max(recorded_ns - busy_ns - known_ns, 0)
                 WHEN 'unrecorded'  THEN recorded.unrecorded_ns
-                ELSE max(devices * (ifnull(end_ns, last_ns) - last_ns), 0) END AS part_ns
+                ELSE max(devices * (ifnull(end_ns, last_ns) - last_ns) - late_ns, 0) END AS part_ns
       FROM recorded
      CROSS JOIN run
      CROSS JOIN idle
@@ -531,7 +545,9 @@ verdict AS (
                     THEN printf('%s: the %s %s %.1f %% of the %.3f s %s%s%s. %s', claim,
                                 iif(devices = 1, 'GPU is', printf('%d GPUs are', devices)), iif(is_busy, 'busy', 'idle'),
                                 100.0 * iif(is_busy, busy_ns, recorded_ns - busy_ns) / recorded_ns, recorded_ns / devices / 1e9,
-                                iif(:from_ns IS NULL AND :to_ns IS NULL, 'from the first work to the last', 'of the window'),
+                                CASE WHEN :from_ns IS NOT NULL OR :to_ns IS NOT NULL THEN 'of the window'
+                                     WHEN early_ns + late_ns > 0.01 * recorded_ns THEN 'from the first kernel to the last, with the copies before and after'
+                                     ELSE 'from the first work to the last' END,
                                 iif(unrecorded_ns > 0, ', without the time between recordings', ''), mostly, hint)
                          || iif(devices > 1, printf(' Busy by device: %s.', shares), '')
                          || iif(is_sampled AND unknown_ns > 0,
