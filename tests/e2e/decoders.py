@@ -57,11 +57,11 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM allocations WHERE freed_ns < allocated_ns"), 0, "freed before allocated")
 
     # Check that the tests above have covered every row of the driver's object table, and every decoder of memory calls.
-    decoders = dict(re.findall(r"^ROW\((\w+),.*, (\w+)\)$", (SOURCE / "hook/function/driver_api.def").read_text(), re.M))
+    decoders = dict(re.findall(r"^ROW\((\w+),.*, (\w+)\)$", (SOURCE / "proto/driver_api.def").read_text(), re.M))
     listed = set(re.findall(r"^OBJECTS(?:_ALWAYS)?\((\w+),", (SOURCE / "hook/decode/objects.def").read_text(), re.M))
     listed |= set(re.findall(r"^void ct_decode_(\w+)\(const", (SOURCE / "hook/decode/decode_memory.c").read_text(), re.M))
     listed |= set(re.findall(r"^(?:ALLOCATED|FREED)\((\w+),", (SOURCE / "hook/decode/decode_memory.c").read_text(), re.M))
-    runtime = set(re.findall(r"^ROW\(\w+,.*, (\w+)\)$", (SOURCE / "hook/function/runtime_api.def").read_text(), re.M))
+    runtime = set(re.findall(r"^ROW\(\w+,.*, (\w+)\)$", (SOURCE / "proto/runtime_api.def").read_text(), re.M))
     listed -= runtime - set(decoders.values())
     equal(sorted(listed - {decoders[name] for name in covered} - {"context", "stream"}), [], "decoders without a call here")
 

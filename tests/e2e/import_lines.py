@@ -197,6 +197,24 @@ def check_identities(s):
     equal(export(again.db), export(apart.db), "lines of an export")
 
 
+def check_names(s):
+    # Details that another program does not write follow from the names of the functions.
+    calls = (("cuInit", {"flags": 0}), ("cuMemAlloc", {"size": 4000}), ("cuMemcpyHtoD", {"size": 4000}), ("cuMemcpyDtoHAsync_v2_ptsz", {"size": 8}),
+             ("cuMemsetD8Async", {"size": 5}), ("cuLaunchKernel", {"grid": [31, 30, 1], "block": [32, 16, 2]}), ("cuLaunchHostFunc", {}), ("cuGraphLaunch", {}),
+             ("cudaMemcpy", {"size": 4000}), ("cuCtxSynchronize", {}), ("cuUnknown", {"size": 4000}))
+    bare = Imported(s, [event(phase, number, number + at, name, **({"details": details} if phase == "B" and details else {}))
+                        for number, (name, details) in enumerate(calls) for phase, at in (("B", 0.1), ("E", 0.2))])
+    equal(bare.rows("SELECT name, layer, category, bytes FROM calls ORDER BY call_id"),
+          [("cuInit", "driver", "init", None), ("cuMemAlloc", "driver", "memory", 4000), ("cuMemcpyHtoD", "driver", "copy", 4000),
+           ("cuMemcpyDtoHAsync_v2_ptsz", "driver", "copy", 8), ("cuMemsetD8Async", "driver", "set", 5), ("cuLaunchKernel", "driver", "launch", None),
+           ("cuLaunchHostFunc", "driver", "launch", None), ("cuGraphLaunch", "driver", "launch", None), ("cudaMemcpy", "runtime", "copy", 4000),
+           ("cuCtxSynchronize", "driver", "sync", None), ("cuUnknown", "driver", "", None)], "calls")
+    equal(bare.rows("SELECT kind, async, bytes FROM copies ORDER BY call_id"), [("HtoD", 0, 4000), ("DtoH", 1, 8)], "copies")
+    equal(bare.rows("SELECT async, bytes FROM memsets"), [(1, 5)], "memsets")
+    equal(bare.rows("SELECT grid_x, grid_y, grid_z, block_x, block_y, block_z FROM launches"), [(31, 30, 1, 32, 16, 2)], "launches")
+    equal(bare.rows("SELECT graph_exec FROM graph_launches"), [(0,)], "launches of graphs")
+
+
 def check_details(s):
     # Details that are out of range are omitted. Strings are truncated so that they fit into a record.
     odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
@@ -353,6 +371,7 @@ with Session() as s:
     check_sameness(s)
     check_other_programs(s)
     check_bad_lines(s)
+    check_names(s)
     check_details(s)
     check_identities(s)
     s.stop_daemon()

@@ -295,7 +295,7 @@ class Slots:
 
     def __init__(self):
         driver = ctypes.CDLL("libcuda.so.1")
-        names = re.findall(r"^ROW\((\w+),", (SOURCE / "hook/function/driver_api.def").read_text(), re.MULTILINE)
+        names = re.findall(r"^ROW\((\w+),", (SOURCE / "proto/driver_api.def").read_text(), re.MULTILINE)
         self.exports = {name: ctypes.cast(getattr(driver, name), ctypes.c_void_p).value for name in names if hasattr(driver, name)}
         # Names such as cudbgMain belong to the debugger interface, and the hook does not treat them as driver functions.
         self.slots = {name: self.find(at) if re.match("cu[A-Z]", name) else None for name, at in self.exports.items()}

@@ -25,7 +25,7 @@ def told(session, view, process):
 def check_wrapped():
     """Checks that no function with arguments in vector registers has a wrapper, which does not preserve them (hook/call/wrap.c)."""
     floats = re.findall(r'^SIG\((\w+), *"\w*[fd]\w*"\)', (SOURCE / "tests/signatures.def").read_text(), re.M)
-    decoders = dict(re.findall(r"^ROW\((\w+), .*, (\w+)\)", (SOURCE / "hook/function/driver_api.def").read_text(), re.M))
+    decoders = dict(re.findall(r"^ROW\((\w+), .*, (\w+)\)", (SOURCE / "proto/driver_api.def").read_text(), re.M))
     check(len(floats) >= 3, "functions with floats", floats)
     equal([name for name in floats if decoders[name] in ("none", "launch", "launch_ex")], [], "functions with floats and a wrapper")
     runtime = (SOURCE / "tests/runtime_signatures.def").read_text()

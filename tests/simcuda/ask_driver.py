@@ -14,7 +14,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-DRIVER_API = HERE.parent.parent / "hook/function/driver_api.def"
+DRIVER_API = HERE.parent.parent / "proto/driver_api.def"
 
 # All versions of CUDA from 2.0 to 13.0 that added or changed a function.
 VERSIONS = [2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050,

@@ -61,7 +61,7 @@ void ct_decode_toy(const struct ct_frame *frame, struct ct_decoded *decoded)
     decoded->value = (int32_t)frame->result == 0 && ct_argument(frame, 0) ? 1234 : 0;
 }
 """}, {"hook/decode/decoders.def": (r"^DECODER\(", r"DECODER(toy)\n\g<0>"), "hook/meson.build": (r"'decode\.c',", r"\g<0> 'decode_toy.c',"),
-       "hook/function/driver_api.def": (r"(ROW\(cuCtxGetCurrent,.*, )none\)", r"\1toy)")}),
+       "proto/driver_api.def": (r"(ROW\(cuCtxGetCurrent,.*, )none\)", r"\1toy)")}),
     "layer": ("add a layer", {"hook/ioctl/toy.c": """/* A layer of one function, which does nothing. */
 #include "names.h"
 #include "trampoline.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rewrites hook/function/driver_api.def or hook/function/runtime_api.def from an installed CUDA toolkit and a library's exports.
+"""Rewrites proto/driver_api.def or proto/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
 Names are taken from the export list, and stack words from the prototypes in the CUDA headers. Categories, decoders and the text
 before the rows are maintained by hand and are preserved. A new function is given the category of the function with which it
@@ -368,7 +368,7 @@ def format_status(api, before, old, status):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="The C compiler is $CC, else cc.")
     parser.add_argument("api", choices=sorted(APIS), help="the library whose table it is")
-    parser.add_argument("table", metavar="TABLE", help="hook/function/driver_api.def, hook/function/runtime_api.def")
+    parser.add_argument("table", metavar="TABLE", help="proto/driver_api.def, proto/runtime_api.def")
     parser.add_argument("--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)")
     parser.add_argument("--exports", metavar="FILE",
                         help="a libcuda.so.1 or libcudart.so, or lines of name<TAB>function (default: the names in the table)")

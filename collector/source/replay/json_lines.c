@@ -1,6 +1,7 @@
 #include "json_lines.h"
 
 #include "json_call.h"
+#include "json_complete.h"
 #include "payload.h"
 #include "room.h"
 
@@ -321,13 +322,12 @@ static bool drop_member(struct ct_json_lines *lines, const json_t *object, const
     return false;
 }
 
-static bool read_members(struct ct_json_lines *lines, const json_t *object, struct ct_json_line *line)
+static bool read_members(struct ct_json_lines *lines, json_t *object, struct ct_json_line *line)
 {
     const char *phase = ct_json_text(object, "phase", "");
     double ts;
     const int64_t max_ns = (int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns;
     line->name = ct_json_text(object, "name", "");
-    line->details = json_object_get(object, "details");
     line->is_begin = strcmp(phase, "B") == 0;
     line->layer = ct_json_text(object, "layer", layer_of(line->name));
     line->instance = ct_json_integer(object, "instance", 1);
@@ -346,10 +346,15 @@ static bool read_members(struct ct_json_lines *lines, const json_t *object, stru
     if (!ct_json_scaled(object, lines->text, strlen(lines->text), "ts", 9, &line->at_ns) ||
         line->at_ns >= max_ns)
         return drop_member(lines, object, "ts", "seconds since the beginning of the trace");
+    if (line->is_begin && !json_is_object(json_object_get(object, "details")))
+        json_object_set_new(object, "details", json_object());
+    if (line->is_begin)
+        ct_json_complete(json_object_get(object, "details"), line->layer, line->name);
+    line->details = json_object_get(object, "details");
     return true;
 }
 
-static bool read_line(struct ct_json_lines *lines, const json_t *object)
+static bool read_line(struct ct_json_lines *lines, json_t *object)
 {
     struct ct_json_line line;
     if (!read_members(lines, object, &line))
