@@ -172,10 +172,16 @@ spent AS (
       FROM copy_waits
       JOIN part USING (process_id)
      WHERE waited_ns > 0 AND call_id BETWEEN part.from_ns AND run_to_ns
+     UNION ALL -- what copies to the host waited may be unknown
+    SELECT process_id, 'doubt', 0, 0, moved_ns
+      FROM copy_waits
+      JOIN part USING (process_id)
+     WHERE kind = 'DtoH' AND async = 0 AND launches > 0 AND call_id BETWEEN part.from_ns AND run_to_ns
 ),
 summed AS MATERIALIZED ( -- a sample may subtract more than there is
     SELECT process_id,
-           max(0, total(ns) FILTER (WHERE category <> 'back'))                                  AS driver_ns,
+           max(0, total(ns) FILTER (WHERE category NOT IN ('back', 'doubt')))                   AS driver_ns,
+           total(ns) FILTER (WHERE category = 'doubt')                                          AS doubt_ns,
            total(before_ns) FILTER (WHERE category NOT IN ('copy', 'set'))                      AS before_driver_ns,
            total(before_ns) FILTER (WHERE category IN ('copy', 'set'))                          AS early_ns,
            total(behind_ns) FILTER (WHERE category IN ('sync', 'copy', 'set'))                  AS late_ns,
@@ -262,28 +268,28 @@ total AS (
            total(min(between_ns + (early_ns + late_ns) * share, (driver_ns + early_ns + late_ns) * share)) AS driver_ns,
            total(wait_ns * share) AS wait_ns, total(room_ns * share) AS room_ns,
            total(max(0, launch_ns + graph_ns - room_ns - first_ns) * share) AS launch_ns,
-           total(copy_ns * share) AS copy_ns, total(set_ns * share) AS set_ns, total(memory_ns * share) AS memory_ns,
+           total(copy_ns * share) AS copy_ns, total(doubt_ns * share) AS doubt_ns, total(set_ns * share) AS set_ns, total(memory_ns * share) AS memory_ns,
            total((load_ns + first_ns) * share) AS load_ns
       FROM by_process
 ),
 fitted AS ( -- sums of a sample may exceed the time in the driver, which bounds them
     SELECT working, before_ns, before_driver_ns, behind_ns, ns, around_ns, driver_ns, wait_ns * fit AS wait_ns, room_ns * fit AS room_ns,
-           launch_ns * fit AS launch_ns, copy_ns * fit AS copy_ns, set_ns * fit AS set_ns, memory_ns * fit AS memory_ns, load_ns * fit AS load_ns
+           launch_ns * fit AS launch_ns, copy_ns * fit AS copy_ns, doubt_ns, set_ns * fit AS set_ns, memory_ns * fit AS memory_ns, load_ns * fit AS load_ns
       FROM (SELECT *, ifnull(min(1, driver_ns / nullif(wait_ns + room_ns + launch_ns + copy_ns + set_ns + memory_ns + load_ns, 0)), 1) AS fit
               FROM total)
 ),
 weighed AS (
-    SELECT *, max(0, ns - driver_ns) AS outside_ns,
-           max(0, driver_ns - wait_ns - room_ns - launch_ns - copy_ns - set_ns - memory_ns - load_ns) AS other_ns,
-           max(wait_ns + room_ns, launch_ns, copy_ns, set_ns, memory_ns, load_ns) AS most_inside_ns,
-           CASE max(wait_ns + room_ns, launch_ns, copy_ns, set_ns, memory_ns, load_ns)
-                WHEN wait_ns + room_ns THEN 'wait' WHEN launch_ns THEN 'launch' WHEN copy_ns THEN 'copy' WHEN set_ns THEN 'set'
-                WHEN memory_ns THEN 'memory' ELSE 'load' END AS most_inside
-      FROM fitted
+    SELECT *, max(wait_ns + room_ns, launch_ns, copy_ns, set_ns, memory_ns, load_ns, other_ns) AS most_inside_ns
+      FROM (SELECT *, max(0, ns - driver_ns) AS outside_ns,
+                   max(0, driver_ns - wait_ns - room_ns - launch_ns - copy_ns - set_ns - memory_ns - load_ns) AS other_ns
+              FROM fitted)
 ),
 judged AS MATERIALIZED (
     SELECT *, max(outside_ns, most_inside_ns) AS most_ns,
-           CASE WHEN working = 0 OR ns <= 0 THEN 'nothing' WHEN ns < 1e6 THEN 'short' WHEN outside_ns >= most_inside_ns THEN 'outside' ELSE most_inside END AS most
+           CASE WHEN working = 0 OR ns <= 0 THEN 'nothing' WHEN ns < 1e6 THEN 'short' WHEN outside_ns >= most_inside_ns THEN 'outside'
+                ELSE CASE most_inside_ns WHEN wait_ns + room_ns THEN iif(room_ns > wait_ns, 'room', 'wait') WHEN launch_ns THEN 'launch'
+                                         WHEN copy_ns THEN 'copy' WHEN set_ns THEN 'set' WHEN memory_ns THEN 'memory' WHEN load_ns THEN 'load'
+                                         ELSE 'other' END END AS most
       FROM weighed
 ),
 whole AS MATERIALIZED (
@@ -332,8 +338,10 @@ timed AS (
      CROSS JOIN parts
 ),
 advice(most, bound_by, claim, hint) AS (
-    VALUES ('wait', 'gpu', 'The GPU is the bottleneck: the host waits for it',
-            'Faster kernels, or more of them at once, would shorten the run: see waits and kernels.'),
+    VALUES ('room', 'gpu', 'The GPU is the bottleneck: the host waits for it', -- it is busy while the queue is full
+            'Faster kernels, or more of them at once, would shorten the run: see kernels.'),
+           ('wait', 'gpu', 'Waiting for the GPU is the bottleneck: it takes',
+            'Faster kernels, or more work before each wait, would shorten the run: see waits, and run --gpu for the time of kernels.'),
            ('launch', 'launch', 'Launching is the bottleneck: it takes',
             'Fewer and larger kernels, or graphs, would shorten the run: see kernels.'),
            ('copy', 'copy', 'Copying is the bottleneck: it takes',
@@ -344,6 +352,8 @@ advice(most, bound_by, claim, hint) AS (
             'Keeping memory instead of freeing it would shorten the run: see memory and functions.'),
            ('load', 'load', 'Loading is the bottleneck: it takes',
             'A process that lives longer pays for this only once: see modules.'),
+           ('other', 'driver', 'Other driver calls are the bottleneck: they take',
+            'Fewer of these calls would shorten the run: see functions.'),
            ('outside', 'host', 'The host is the bottleneck: it is outside of the driver',
             'The GPU may be busy meanwhile: see gpu (recorded by run --gpu) or gaps.'),
            ('short', 'start', '', ''),
@@ -361,6 +371,8 @@ verdict AS (
                      || ' ' || hint
                      || CASE WHEN before_ns > whole.ns / 2 THEN printf(' Most of the run comes before the first %s.', work)
                              WHEN behind_ns > whole.ns / 2 THEN printf(' Most of the run comes after the last %s.', work)
+                             WHEN judged.most = 'copy' AND doubt_ns > copy_ns / 2
+                             THEN ' Copies to the host may also wait for kernels: run --gpu shows this.'
                              ELSE '' END
            END AS paragraph
       FROM judged
@@ -473,6 +485,9 @@ idle AS MATERIALIZED (
            total(idle_ns) FILTER (WHERE host_state IN ('launch', 'graph'))  AS launch_ns,
            total(idle_ns) FILTER (WHERE host_state = 'queued')              AS queued_ns,
            total(idle_ns) FILTER (WHERE host_state = 'outside')             AS outside_ns,
+           total(idle_ns) FILTER (WHERE host_state = 'copy')                AS copying_ns,
+           total(idle_ns) FILTER (WHERE host_state = 'memory')              AS memory_ns,
+           total(idle_ns) FILTER (WHERE host_state IN ('init', 'module', 'context', 'device')) AS load_ns,
            total(idle_ns) FILTER (WHERE host_state NOT IN ('unknown', 'unrecorded')) AS known_ns,
            total(idle_ns) FILTER (WHERE host_state = 'unknown')             AS unknown_ns,
            EXISTS (SELECT 1
@@ -502,6 +517,12 @@ named(place, kind, part, bound_by, claim, mostly, hint) AS (
             'Larger kernels, graphs, or fewer waits between streams would shorten the run: see idle.'),
            (2, 'outside', 'idle, the host outside of the driver', 'host', 'The host is the bottleneck',
             ', mostly while the host is outside of the driver', 'More work for each launch, or a faster program, would shorten the run: see idle.'),
+           (2, 'copying', 'idle, the host in a copy', 'copy', 'Copying is the bottleneck', ', mostly while the host is in a copy',
+            'Larger, asynchronous copies from pinned memory would shorten the run: see idle and copies.'),
+           (2, 'memory', 'idle, the host managing memory', 'memory', 'Managing memory is the bottleneck', ', mostly while the host manages memory',
+            'Keeping memory instead of freeing it would shorten the run: see idle and memory.'),
+           (2, 'load', 'idle, the host loading', 'load', 'Loading is the bottleneck', ', mostly while the host loads code or initialises',
+            'A process that lives longer pays for this only once: see idle and modules.'),
            (2, 'other', 'idle, the host in other driver calls', 'driver', 'Other driver calls are the bottleneck',
             ', mostly while the host is in calls that neither launch nor wait', 'Fewer of these calls would shorten the run: see idle.'),
            (2, 'rest', 'idle otherwise', 'unknown', 'The bottleneck is unknown',
@@ -523,7 +544,10 @@ part AS ( -- a GPU that is busy for half of the time is judged by its work, and 
                 WHEN 'launch'      THEN launch_ns
                 WHEN 'queued'      THEN queued_ns
                 WHEN 'outside'     THEN outside_ns
-                WHEN 'other'       THEN known_ns - wait_ns - launch_ns - queued_ns - outside_ns
+                WHEN 'copying'     THEN copying_ns
+                WHEN 'memory'      THEN memory_ns
+                WHEN 'load'        THEN load_ns
+                WHEN 'other'       THEN known_ns - wait_ns - launch_ns - queued_ns - outside_ns - copying_ns - memory_ns - load_ns
                 WHEN 'rest'        THEN max(recorded_ns - busy_ns - known_ns, 0)
                 WHEN 'unrecorded'  THEN recorded.unrecorded_ns
                 ELSE max(devices * (ifnull(end_ns, last_ns) - last_ns) - late_ns, 0) END AS part_ns

@@ -42,7 +42,7 @@ class Answer:
         check(abs(self.driver + self.outside - 100) < self.off, "shares", self.text)
         if abs(self.before_s - self.whole_s / 2) > 0.002 + 0.005 * self.whole_s:
             equal("Most of the run comes before the first " in self.verdict, self.before_s > self.whole_s / 2, self.text)
-        shares = {"gpu": self.wait + self.room, "launch": self.launch, "copy": self.copy, "set": self.set, "memory": self.memory, "load": self.load, "host": self.outside}
+        shares = {"gpu": self.wait + self.room, "launch": self.launch, "copy": self.copy, "set": self.set, "memory": self.memory, "load": self.load, "driver": self.other, "host": self.outside}
         check(shares[self.bound_by] >= max(shares.values()) - self.off, "the largest share", self.bound_by, self.text)
         check(abs(shares[self.bound_by] - share) < self.off, "the verdict's share", self.text)
 
@@ -208,7 +208,9 @@ LAUNCH, TO_GPU, TO_HOST = {"kernel": "k", "grid_x": 1}, {"kind": "HtoD", "bytes"
 SET = {"kind": "set", "bytes": 1 << 20, "async": 0}
 OTHER = {"thread": 1000}
 CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize": "sync", "cuMemcpyHtoD_v2": "copy", "cuMemFree_v2": "memory",
-              "cuModuleLoadData": "module", "cuCtxGetDevice": "context", "cuMemcpyDtoH_v2": "copy", "cuMemsetD8_v2": "set", "cuCtxSynchronize": "sync"}
+              "cuModuleLoadData": "module", "cuCtxGetDevice": "context", "cuMemcpyDtoH_v2": "copy", "cuMemsetD8_v2": "set", "cuCtxSynchronize": "sync",
+              "cuStreamQuery": "query"}
+FASTER = "Faster kernels, or more work before each wait, would shorten the run: see waits, and run --gpu for the time of kernels."
 # Each row is (description, calls, bound_by, verdict, seconds by part). Each run begins with 20 ms in cuInit, followed in most runs by 80 ms
 # outside the driver.
 EXACT = (
@@ -218,8 +220,7 @@ EXACT = (
      {"start_driver": 0.020, "start_other": 0.080, "outside": 0.792, "memory": 0.198, "end": 0.003}),
     ("synchronisation", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuStreamSynchronize", 1 * MS, 8 * MS, {}), times=100,
                                  every_ns=10 * MS), "gpu",
-     "The GPU is the bottleneck: the host waits for it 80.2 % of the 0.998 s from the first launch to the last. "
-     "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     "Waiting for the GPU is the bottleneck: it takes 80.2 % of the 0.998 s from the first launch to the last. " + FASTER,
      {"start_driver": 0.020, "start_other": 0.080, "wait": 0.800, "outside": 0.198, "end": 0.001}),
     ("launches", repeated(("cuLaunchKernel", 0, 14000, LAUNCH), times=6000, every_ns=20000), "launch",
      "Launching is the bottleneck: it takes 70.0 % of the 0.120 s from the first launch to the last. "
@@ -228,19 +229,18 @@ EXACT = (
     ("waits for room", [*repeated(("cuLaunchKernel", 0, 5000, LAUNCH), times=1000, every_ns=10000),
                         *repeated(("cuLaunchKernel", 0, 90000, LAUNCH), times=2000, every_ns=100000, from_ns=110 * MS)[1:]], "gpu",
      "The GPU is the bottleneck: the host waits for it 85.7 % of the 0.210 s from the first launch to the last. "
-     "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     "Faster kernels, or more of them at once, would shorten the run: see kernels.",
      {"start_driver": 0.020, "start_other": 0.080, "room": 0.180, "launch": 0.005, "outside": 0.025}),
     # The kernels take 28 us each, as on an H200, and nearly every launch waits for one kernel to finish.
     ("waits for room for brief kernels", [*repeated(("cuLaunchKernel", 0, 3000, LAUNCH), times=1000, every_ns=5000),
                                           *repeated(("cuLaunchKernel", 0, 26000, LAUNCH), times=10000, every_ns=28000, from_ns=105 * MS)[1:]], "gpu",
      "The GPU is the bottleneck: the host waits for it 91.2 % of the 0.285 s from the first launch to the last. "
-     "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     "Faster kernels, or more of them at once, would shorten the run: see kernels.",
      {"start_driver": 0.020, "start_other": 0.080, "room": 0.260, "launch": 0.003, "outside": 0.022}),
     ("a wait after the last launch", [*repeated(("cuLaunchKernel", 0, 5000, LAUNCH), times=1000, every_ns=100000),
                                       ("cuStreamSynchronize", 200 * MS, 500 * MS, {}), ("cuCtxGetDevice", 800 * MS, 801 * MS, {})], "gpu",
-     "The GPU is the bottleneck: the host waits for it 75.0 % of the 0.400 s from the first launch to the last, with the copies and waits before "
-     "and after. "
-     "Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     "Waiting for the GPU is the bottleneck: it takes 75.0 % of the 0.400 s from the first launch to the last, with the copies and waits before and "
+     "after. " + FASTER,
      {"start_driver": 0.020, "start_other": 0.080, "wait": 0.300, "launch": 0.005, "outside": 0.095, "end": 0.301}),
     ("copies", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemcpyHtoD_v2", 1 * MS, 7 * MS, TO_GPU), times=100, every_ns=10 * MS), "copy",
      "Copying is the bottleneck: it takes 70.2 % of the 0.997 s from the first launch to the last. "
@@ -258,8 +258,15 @@ EXACT = (
     ("copies that wait", [("cuInit", 0, 20 * MS, {}), ("cuMemcpyDtoH_v2", 95 * MS, 95 * MS + 200000, TO_HOST),
                           *repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemcpyDtoH_v2", 1 * MS + 500, 8 * MS, TO_HOST), times=100,
                                     every_ns=10 * MS)[1:]], "gpu",
-     "The GPU is the bottleneck: the host waits for it 77.9 % of the 0.998 s from the first launch to the last. Faster kernels, or more of them at once, would shorten the run: see waits and kernels.",
+     "Waiting for the GPU is the bottleneck: it takes 77.9 % of the 0.998 s from the first launch to the last. " + FASTER,
      {"start_driver": 0.020, "start_other": 0.080, "wait": 0.778, "copy": 0.022, "outside": 0.198, "end": 0.001}),
+    # All copies take equally long, so they may be slow or wait for the kernels.
+    ("copies that are equally slow", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemcpyDtoH_v2", 1 * MS, 8 * MS, TO_HOST), times=100,
+                                              every_ns=10 * MS), "copy",
+     "Copying is the bottleneck: it takes 80.2 % of the 0.998 s from the first launch to the last. "
+     "Larger, asynchronous copies from pinned memory would shorten the run: see copies. Copies to the host may also wait for kernels: run --gpu shows "
+     "this.",
+     {"start_driver": 0.020, "start_other": 0.080, "copy": 0.800, "outside": 0.198, "end": 0.001}),
     ("sets", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemsetD8_v2", 1 * MS, 7 * MS, SET), times=100, every_ns=10 * MS), "set",
      "Setting memory is the bottleneck: it takes 70.2 % of the 0.997 s from the first launch to the last. "
      "Fewer and larger sets, or kernels that set their own memory, would shorten the run: see functions.",
@@ -276,6 +283,10 @@ EXACT = (
      "Managing memory is the bottleneck: it takes 60.5 % of the 0.995 s from the first launch to the last. "
      "Keeping memory instead of freeing it would shorten the run: see memory and functions.",
      {"start_driver": 0.020, "start_other": 0.080, "memory": 0.602, "outside": 0.392, "launch": 0.001, "end": 0.005}),
+    ("other calls", repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuStreamQuery", 1 * MS, 6 * MS, {}), times=100, every_ns=10 * MS), "driver",
+     "Other driver calls are the bottleneck: they take 60.0 % of the 0.990 s from the first launch to the last. "
+     "Fewer of these calls would shorten the run: see functions.",
+     {"start_driver": 0.020, "start_other": 0.080, "other": 0.594, "outside": 0.396, "end": 0.007}),
     ("a long start", repeated(("cuLaunchKernel", 0, 4000, LAUNCH), ("cuModuleLoadData", 1 * MS, 6 * MS, {}), times=10, every_ns=10 * MS,
                               from_ns=900 * MS), "load",
      "Loading is the bottleneck: it takes 60.0 % of the 0.090 s from the first launch to the last. "

@@ -7,7 +7,8 @@ from cudatrace_test import CUDATRACE
 
 BASE_US = 1000000  # `cudatrace import` adds a second to the times of lines
 CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize": "sync", "cuCtxSynchronize": "sync", "cuMemAlloc_v2": "memory",
-              "cuMemcpyHtoD_v2": "copy", "cuMemcpyDtoHAsync_v2": "copy", "nvtxRangePush": "range", "nvtxRangeStart": "range"}
+              "cuModuleLoadData": "module", "cuStreamQuery": "query", "cuMemcpyHtoD_v2": "copy", "cuMemcpyDtoHAsync_v2": "copy",
+              "nvtxRangePush": "range", "nvtxRangeStart": "range"}
 
 
 def import_calls(s, trace, calls):

@@ -56,7 +56,7 @@ const colourOf = (category) => COLOURS[category] || OTHER;
 // The parts of the run have the colours of categories. Parts outside the time that the verdict covers are grey.
 const PARTS = {
   kernel: "#3f7fbf", queued: "#c9a227", rest: "#d5dade", start_driver: "#66717c", start_other: "#87929d", wait: COLOURS.sync, room: COLOURS.event, launch: COLOURS.launch, copy: COLOURS.copy,
-  memory: COLOURS.memory, load: COLOURS.module, other: COLOURS.device, outside: COLOURS.init, end: "#a3adb6", idle: "#bcc4cb",
+  copying: COLOURS.copy, set: COLOURS.set, memory: COLOURS.memory, load: COLOURS.module, other: COLOURS.device, outside: COLOURS.init, end: "#a3adb6",
 };
 
 // ---- the data ----
