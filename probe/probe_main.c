@@ -136,7 +136,7 @@ static void add_process(struct probe *probe, pid_t pid, uint64_t exec_ns)
 
 static bool accompanies(const struct probe *probe)
 {
-    return probe->options.kernel_events || probe->options.ioctls || probe->hooks.path;
+    return probe->options.kernel_events || probe->options.ioctls || ct_hook_lines_exist(&probe->hooks.lines);
 }
 
 static bool may_accompany(const struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images,
@@ -352,7 +352,7 @@ static void record(struct probe *probe, int signals)
         const int ready = poll(files, 2, probe->is_scanning ? 0 : is_sending ? SEND_MS : SCAN_MS);
         const bool has_signal =
             ready > 0 && files[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal);
-        if (has_signal && signal.ssi_signo == SIGHUP && probe->hooks.path)
+        if (has_signal && signal.ssi_signo == SIGHUP && ct_hook_lines_exist(&probe->hooks.lines))
             ct_hooks_reload(&probe->hooks);
         else if (has_signal && signal.ssi_signo != SIGCHLD)
             return;
@@ -404,7 +404,8 @@ static bool wants_machine(const struct probe *probe)
 /* Returns whether the probe will need to create perf events after it has started. */
 static bool makes_events_later(const struct probe *probe)
 {
-    return ct_programs_method(probe->programs) == CT_METHOD_EVENTS || probe->hooks.path;
+    return ct_programs_method(probe->programs) == CT_METHOD_EVENTS ||
+           ct_hook_lines_exist(&probe->hooks.lines);
 }
 
 static int begin(struct probe *probe)
@@ -414,7 +415,7 @@ static int begin(struct probe *probe)
     const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
                                              .pid = probe->options.pid,
                                              .pids = probe->options.pids,
-                                             .hooks = probe->hooks.path,
+                                             .hooks = ct_hook_lines_exist(&probe->hooks.lines),
                                              .machine = ct_hooks_are_wanted(&probe->hooks),
                                              .ioctls = probe->options.ioctls,
                                              .fences = probe->has_fences };
@@ -481,12 +482,16 @@ static void attach_hooks(struct probe *probe)
         fprintf(stderr, "cudatrace-probe: cannot drop CAP_SYS_ADMIN: %s\n", strerror(-error));
 }
 
-/* Returns the path of the table given with --hooks, or else of the machine's table if it exists, or else
- * NULL. */
-static const char *hook_table_of(const struct ct_probe_options *options)
+/* Returns the table given with --hooks and --hook, or else the machine's table if it exists. */
+static struct ct_hook_lines hook_lines_of(const struct ct_probe_options *options)
 {
     static const char machines[] = "/etc/cudatrace/hooks";
-    return options->hooks ? options->hooks : access(machines, F_OK) == 0 ? machines : NULL;
+    const bool has_default = !options->hooks && options->hook_lines == 0 && access(machines, F_OK) == 0;
+    return (struct ct_hook_lines){
+        .path = has_default ? machines : options->hooks,
+        .line = options->hook,
+        .lines = options->hook_lines,
+    };
 }
 
 static int run(struct probe *probe)
@@ -511,7 +516,7 @@ static int run(struct probe *probe)
     const int from = signalfd(-1, &signals, SFD_CLOEXEC);
     const bool is_locked = ct_session_lock_take(&probe->lock, probe->options.session);
     probe->hooks = (struct ct_hooks){
-        .path = hook_table_of(&probe->options),
+        .lines = hook_lines_of(&probe->options),
         .pid = probe->options.pid,
         .pids = probe->options.pids,
         .selection = &probe->options.selecting.selection,
@@ -574,8 +579,10 @@ int main(int argc, char **argv)
         return ct_discover(&probe.options);
     if (probe.options.patterns > 0)
         return ct_list(&probe.options);
-    if (probe.options.dry_run || probe.options.bpftrace)
-        return ct_hooks_print(hook_table_of(&probe.options), probe.options.bpftrace);
+    if (probe.options.dry_run || probe.options.bpftrace) {
+        struct ct_hook_lines lines = hook_lines_of(&probe.options);
+        return ct_hooks_print(&lines, probe.options.bpftrace);
+    }
     /* Like the hook, the writers find the session through the environment. */
     setenv(CT_SESSION_ENV, probe.options.session, 1);
     if (probe.options.shm_dir)

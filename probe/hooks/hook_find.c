@@ -335,7 +335,7 @@ static const struct ct_hook_entry *find_earlier(const struct ct_hook_table *tabl
     return NULL;
 }
 
-bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path)
+bool ct_hook_find_all(struct ct_hook_table *table, int tracefs)
 {
     bool all = true;
     for (size_t i = 0; i < table->count; i++) {
@@ -352,7 +352,7 @@ bool ct_hook_find_all(struct ct_hook_table *table, int tracefs, const char *path
                      hook->symbol ? hook->symbol : "");
         }
         if (!hook->is_found && hook->line > 0)
-            fprintf(stderr, "%s:%u: %s: %s\n", path, hook->line, hook->name, why);
+            fprintf(stderr, "%s:%u: %s: %s\n", hook->source, hook->line, hook->name, why);
         all &= hook->is_found || hook->line == 0;
     }
     return all;

@@ -198,9 +198,13 @@ static bool read_target(struct reader *reader, struct ct_hook_entry *hook, const
     return (hook->place && (hook->symbol || !has_symbol)) || reject(reader, "out of memory");
 }
 
+/* Reads the hook's name, or takes the name of its function or tracepoint if the line ends. */
 static bool read_name(struct reader *reader, struct ct_hook_entry *hook, const char *text)
 {
-    if (!text)
+    const bool has_own = text != NULL;
+    if (!has_own)
+        text = hook->symbol ? hook->symbol : hook->place;
+    if (!has_own && !is_name(text, strlen(text), CT_FUNCTION_NAME_MAX))
         return reject(reader, "the hook has no name: expected a name after the target");
     if (!is_name(text, strlen(text), CT_FUNCTION_NAME_MAX))
         return reject(reader, "invalid name '%s': use at most %d letters, digits or '_'", text,
@@ -417,7 +421,7 @@ static void read_line(struct reader *reader, char *line)
 {
     struct ct_hook_table *table = reader->table;
     const char *target = strtok_r(line, BLANKS, &reader->rest);
-    struct ct_hook_entry hook = { .line = reader->line };
+    struct ct_hook_entry hook = { .source = reader->path, .line = reader->line };
     if (!target)
         return;
     if (reader->hooks == CT_HOOKS_MAX) {
@@ -500,18 +504,59 @@ bool ct_hook_table_add(struct ct_hook_table *table, const char *text)
     return reader.errors == 0;
 }
 
-bool ct_hook_table_read(struct ct_hook_table *table, const char *path)
+/* Opens what standard input contains. It is read only once, because SIGHUP reads the table again. */
+static FILE *open_input(struct ct_hook_lines *lines)
 {
-    struct reader reader = { .path = path, .table = table };
-    FILE *file = open_regular(path);
+    size_t room = 0;
+    if (!lines->input && getdelim(&lines->input, &room, '\0', stdin) < 0) {
+        if (ferror(stdin))
+            return NULL;
+        free(lines->input);
+        lines->input = strdup("\n");
+    }
+    return lines->input ? fmemopen(lines->input, strlen(lines->input), "r") : NULL;
+}
+
+static bool read_file(struct ct_hook_table *table, struct ct_hook_lines *lines)
+{
+    const bool is_input = strcmp(lines->path, "-") == 0;
+    struct reader reader = { .path = is_input ? "standard input" : lines->path, .table = table };
+    FILE *file = is_input ? open_input(lines) : open_regular(lines->path);
     if (file)
         read_lines(&reader, file);
     const int error = !file || ferror(file) ? errno : 0;
     if (error)
-        ct_say("cudatrace-probe: cannot read the hooks in %s: %s", path, strerror(error));
+        ct_say("cudatrace-probe: cannot read the hooks in %s: %s", reader.path, strerror(error));
     if (file)
         fclose(file);
     return !error && reader.errors == 0;
+}
+
+static bool read_options(struct ct_hook_table *table, const struct ct_hook_lines *lines)
+{
+    struct reader reader = { .path = "--hook", .table = table };
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    for (size_t i = 0; file && i < lines->lines; i++)
+        fprintf(file, "%s\n", lines->line[i]);
+    if (file && fclose(file) == 0 && bytes > 0) {
+        file = fmemopen(text, bytes, "r");
+        if (file) {
+            read_lines(&reader, file);
+            fclose(file);
+        }
+    }
+    free(text);
+    if (!file)
+        ct_say("cudatrace-probe: out of memory");
+    return file && reader.errors == 0;
+}
+
+bool ct_hook_table_read(struct ct_hook_table *table, struct ct_hook_lines *lines)
+{
+    const bool good = !lines->path || read_file(table, lines);
+    return read_options(table, lines) && good;
 }
 
 void ct_hook_table_free(struct ct_hook_table *table)

@@ -25,7 +25,8 @@ enum ct_hook_kind { CT_HOOK_KPROBE, CT_HOOK_UPROBE, CT_HOOK_TRACEPOINT };
 enum { CT_HOOKS_MAX = 256 }; /* in a table */
 
 struct ct_hook_entry {
-    unsigned line; /* its number in the file; 0 for a hook of ct_hook_table_add() */
+    const char *source; /* the file, or the option, for messages */
+    unsigned line;      /* its number in the source; 0 for a hook of ct_hook_table_add() */
     enum ct_hook_kind kind;
     char *place;  /* of kprobes: the functions, separated by '|'; a library; a tracepoint's group */
     char *symbol; /* of uprobes: the function; of tracepoints: the event; otherwise NULL */
@@ -51,9 +52,23 @@ struct ct_hook_table {
 
 /* Adds the hooks defined in the text, which must not contain errors. Returns false if out of memory. */
 bool ct_hook_table_add(struct ct_hook_table *table, const char *text);
-/* Adds the hooks in the file. Prints each error with its line number. Returns true if there were no errors.
+/* Where a table's lines are. */
+struct ct_hook_lines {
+    const char *path;        /* a file; "-": standard input; NULL: none */
+    const char *const *line; /* further lines (--hook) */
+    size_t lines;
+    char *input; /* what standard input contained, once it has been read; freed with the process */
+};
+
+/* Returns whether there is a table. */
+static inline bool ct_hook_lines_exist(const struct ct_hook_lines *lines)
+{
+    return lines->path || lines->lines > 0;
+}
+
+/* Adds the hooks in the lines. Prints each error with its line number. Returns true if there were no errors.
  * In both cases, the caller may free the table. */
-bool ct_hook_table_read(struct ct_hook_table *table, const char *path);
+bool ct_hook_table_read(struct ct_hook_table *table, struct ct_hook_lines *lines);
 void ct_hook_entry_free(struct ct_hook_entry *hook);
 void ct_hook_table_free(struct ct_hook_table *table);
 

@@ -145,10 +145,10 @@ static const char *reason(const struct ct_hook_entry *hook, int error)
 }
 
 /* Prints why nothing is recorded for the hook. Always returns false. */
-static bool reject(const struct ct_hooks *hooks, const struct ct_hook_entry *hook, const char *why)
+static bool reject(const struct ct_hook_entry *hook, const char *why)
 {
     if (hook->line > 0)
-        fprintf(stderr, "%s:%u: %s: %s\n", hooks->path, hook->line, hook->name, why);
+        fprintf(stderr, "%s:%u: %s: %s\n", hook->source, hook->line, hook->name, why);
     else
         fprintf(stderr, "cudatrace-probe: %s: %s\n", hook->name, why);
     return false;
@@ -160,10 +160,10 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
 {
     struct ct_attached_hook *attached = &hooks->attached[number];
     if (hook->rule.scope == CT_SCOPE_MACHINE && !hooks->has_machine)
-        return reject(hooks, hook, "there is no writer for events of the machine: start the probe again");
+        return reject(hook, "there is no writer for events of the machine: start the probe again");
     const uint32_t function = add_function(hooks, hook);
     if (function == CT_PROBE_FUNCTIONS)
-        return reject(hooks, hook, "no room is left for functions: start the probe again");
+        return reject(hook, "no room is left for functions: start the probe again");
     struct ct_hook_rule *rule = ct_programs_rule(hooks->programs, number);
     *rule = hook->rule;
     rule->function = function;
@@ -173,7 +173,7 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
     if (error) {
         char why[256];
         snprintf(why, sizeof(why), "cannot attach: %s", reason(&attached->hook, error));
-        reject(hooks, &attached->hook, why);
+        reject(&attached->hook, why);
         detach(attached);
     }
     return !error;
@@ -239,7 +239,7 @@ static bool keep_or_attach(struct ct_hooks *hooks, struct ct_hook_entry *hook)
     if (is_recorded(hooks, hook)) {
         fprintf(stderr,
                 "%s:%u: %s: the probe records %s itself: exclude it there with --calls '*,!%s' to hook it\n",
-                hooks->path, hook->line, hook->name, hook->symbol, hook->symbol);
+                hook->source, hook->line, hook->name, hook->symbol, hook->symbol);
         return false;
     }
     const bool is_own = hook->line == 0;
@@ -252,7 +252,7 @@ static bool keep_or_attach(struct ct_hooks *hooks, struct ct_hook_entry *hook)
 static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
 {
     size_t count = 0, lines = 0;
-    ct_hook_find_all(table, hooks->tracefs, hooks->path);
+    ct_hook_find_all(table, hooks->tracefs);
     detach_others(hooks, table);
     for (size_t i = 0; i < table->count; i++) {
         struct ct_hook_entry *hook = &table->hook[i];
@@ -261,7 +261,7 @@ static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
         if (hook->is_found)
             count += keep_or_attach(hooks, hook) && has_line;
     }
-    if (hooks->path)
+    if (ct_hook_lines_exist(&hooks->lines))
         fprintf(stderr, "probe: %zu of %zu hooks are attached\n", count, lines);
 }
 
@@ -271,17 +271,17 @@ int ct_hooks_begin(struct ct_hooks *hooks)
     hooks->attached = calloc(CT_HOOK_RULES, sizeof(*hooks->attached));
     if (!hooks->attached || !ct_hook_table_add(&hooks->table, own_hook))
         return ct_fail(EXIT_FAILURE, "probe: out of memory");
-    ct_hook_find_all(&hooks->table, hooks->tracefs, NULL);
+    ct_hook_find_all(&hooks->table, hooks->tracefs);
     hooks->has_own = hooks->table.hook[0].is_found;
-    if (!hooks->path)
+    if (!ct_hook_lines_exist(&hooks->lines))
         return CT_GO_ON;
     hooks->trampoline = ct_hook_find_trampoline();
-    return ct_hook_table_read(&hooks->table, hooks->path) ? CT_GO_ON : EXIT_USAGE;
+    return ct_hook_table_read(&hooks->table, &hooks->lines) ? CT_GO_ON : EXIT_USAGE;
 }
 
 bool ct_hooks_are_wanted(const struct ct_hooks *hooks)
 {
-    return hooks->path || hooks->has_own;
+    return ct_hook_lines_exist(&hooks->lines) || hooks->has_own;
 }
 
 void ct_hooks_attach(struct ct_hooks *hooks)
@@ -295,7 +295,7 @@ void ct_hooks_attach(struct ct_hooks *hooks)
 
 void ct_hooks_reload(struct ct_hooks *hooks)
 {
-    if (ct_hook_table_add(&hooks->table, own_hook) && ct_hook_table_read(&hooks->table, hooks->path))
+    if (ct_hook_table_add(&hooks->table, own_hook) && ct_hook_table_read(&hooks->table, &hooks->lines))
         find_and_attach(hooks, &hooks->table);
     else
         fprintf(stderr, "probe: the hooks remain as they were\n");
@@ -308,14 +308,14 @@ void ct_hooks_detach(struct ct_hooks *hooks)
         detach(&hooks->attached[number]);
 }
 
-int ct_hooks_print(const char *path, bool as_script)
+int ct_hooks_print(struct ct_hook_lines *lines, bool as_script)
 {
     static const char *const kinds[] = { "kprobe", "uprobe", "tracepoint" };
     struct ct_hook_table table = { 0 };
     int status = EXIT_USAGE;
-    if (ct_hook_table_add(&table, own_hook) && ct_hook_table_read(&table, path)) {
+    if (ct_hook_table_add(&table, own_hook) && ct_hook_table_read(&table, lines)) {
         const int tracefs = ct_tracefs_open();
-        status = ct_hook_find_all(&table, tracefs, path) ? EXIT_SUCCESS : EXIT_FAILURE;
+        status = ct_hook_find_all(&table, tracefs) ? EXIT_SUCCESS : EXIT_FAILURE;
         if (tracefs >= 0)
             close(tracefs);
         table.hook[0].is_found = false; /* the probe's own hook is not in the file */

@@ -14,7 +14,7 @@
 struct ct_attached_hook;
 
 struct ct_hooks {
-    const char *path;                     /* of the table; NULL: there is none */
+    struct ct_hook_lines lines;           /* of the table */
     const pid_t *pid;                     /* functions in libraries get probes in these processes alone; */
     size_t pids;                          /* 0: in all processes */
     const struct ct_selection *selection; /* functions of the driver that the probe records already */
@@ -44,6 +44,6 @@ void ct_hooks_detach(struct ct_hooks *hooks);
 
 /* Prints the targets of the table's hooks, or a bpftrace script for them if `as_script` is true. Returns the
  * exit status. */
-int ct_hooks_print(const char *path, bool as_script);
+int ct_hooks_print(struct ct_hook_lines *lines, bool as_script);
 
 #endif

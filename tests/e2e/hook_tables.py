@@ -29,7 +29,7 @@ BAD = [
     ("uprobe:/lib/libfoo.so init", "uprobe:/lib/libfoo.so: expected uprobe:LIBRARY:FUNCTION"),
     ("uprobe:libfoo.so:foo init", "uprobe:libfoo.so:foo: expected the library's path, beginning with '/'"),
     ("tracepoint:sched: switch", "tracepoint:sched:: expected tracepoint:GROUP:EVENT"),
-    ("kprobe:f", "the hook has no name: expected a name after the target"),
+    ("kprobe:f|g", "the hook has no name: expected a name after the target"),
     ("kprobe:f 7up", "invalid name '7up': use at most 71 letters, digits or '_'"),
     (f"kprobe:f {'n' * 72}", f"invalid name '{'n' * 72}': use at most 71 letters, digits or '_'"),
     ("kprobe:f f arg1", "unknown word 'arg1': expected FIELD=SOURCE, if, limit, in, at or nothrow"),
@@ -172,7 +172,32 @@ def installed(s):
                                line), "an error in a table that is installed:", line)
 
 
-for case in good, bad, not_tables, installed:
+def without_file(s):
+    """Checks tables on the command line and on standard input, together and alone. A line with only a target has a name, too."""
+    line = f"uprobe:{LIBRARY}:cuMemAlloc_v2"
+
+    def found(*options, text=None):
+        done = subprocess.run([CUDATRACE, "probe", "--dry-run", *options], input=text, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    row = f"cuMemAlloc_v2            {line}\n"
+    equal(found("--hook", line), (0, row, ""), "a line")
+    equal(found("--hook", f"uprobe:{LIBRARY}:cuInit first", "--hook", f"{line} # the second"),
+          (0, f"first                    uprobe:{LIBRARY}:cuInit\n{row}", ""), "two lines")
+    for name in "-", "/dev/stdin":
+        equal(found("--hooks", name, text=f"# comment\n{line}\n"), (0, row, ""), f"the table in {name}")
+    equal(found("--hooks", "-", "--hook", line, text="kprobe:f 7up\n"),
+          (2, "", "standard input:1: invalid name '7up': use at most 71 letters, digits or '_'\n"), "an error on standard input")
+    equal(found("--hook", line, "--hook", "kprobe:f 7up"), (2, "", "--hook:2: invalid name '7up': use at most 71 letters, digits or '_'\n"),
+          "an error in the second line")
+    equal(found("--hooks", "-", "--hook", f"{line} other", text=line)[2],
+          f"--hook:1: other: line 1 hooks {LIBRARY}:cuMemAlloc_v2 already\n", "the same target twice")
+    equal(found("--hooks", "-", text=""), (0, "", ""), "an empty table")
+    equal(found("--hook", f"{line}\n{line}")[0], 2, "the status for two lines in one")
+    equal(found()[2], "cudatrace: probe: --dry-run needs --hooks FILE or --hook LINE\n", "no table")
+
+
+for case in good, bad, not_tables, installed, without_file:
     print(case.__name__, flush=True)
     with Session() as s:
         case(s)

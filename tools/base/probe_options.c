@@ -41,6 +41,15 @@ static bool take_pattern(const struct ct_option *option, const char *value)
     return true;
 }
 
+static bool take_hook(const struct ct_option *option, const char *value)
+{
+    struct ct_probe_options *options = option->to;
+    if (options->hook_lines == CT_PROBE_HOOKS_MAX || strchr(value, '\n'))
+        return false;
+    options->hook[options->hook_lines++] = value;
+    return true;
+}
+
 static bool is_library(const char *path)
 {
     struct ct_elf elf;
@@ -55,13 +64,16 @@ static bool is_library(const char *path)
                    error && error != -ENOEXEC ? strerror(-error) : "");
 }
 
-static int check_table(const struct ct_probe_options *options)
+static int check_table(struct ct_probe_options *options)
 {
     struct stat status;
-    if (!options->hooks)
-        return options->dry_run || options->bpftrace ? ct_fail(EXIT_USAGE, "probe: --%s needs --hooks FILE",
-                                                               options->dry_run ? "dry-run" : "bpftrace")
-                                                     : CT_GO_ON;
+    if (!options->hooks && options->hook_lines == 0 && (options->dry_run || options->bpftrace))
+        return ct_fail(EXIT_USAGE, "probe: --%s needs --hooks FILE or --hook LINE",
+                       options->dry_run ? "dry-run" : "bpftrace");
+    if (options->hooks && strcmp(options->hooks, "/dev/stdin") == 0)
+        options->hooks = "-";
+    if (!options->hooks || strcmp(options->hooks, "-") == 0)
+        return CT_GO_ON;
     const int error = stat(options->hooks, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : 0;
     if (!error && S_ISREG(status.st_mode))
         return CT_GO_ON;
@@ -107,9 +119,11 @@ static int check_discovering(struct ct_probe_options *options)
         return ct_fail(EXIT_USAGE, "probe: --modules %s needs --discover", options->modules);
     if (!options->discover)
         return CT_GO_ON;
-    if (options->all || options->pids > 0 || options->hooks || options->patterns > 0)
-        return ct_fail(EXIT_USAGE,
-                       "probe: --discover follows only COMMAND: omit --all, --pid, --hooks and --list");
+    if (options->all || options->pids > 0 || options->hooks || options->hook_lines > 0 ||
+        options->patterns > 0)
+        return ct_fail(
+            EXIT_USAGE,
+            "probe: --discover follows only COMMAND: omit --all, --pid, --hooks, --hook and --list");
     if (!options->command)
         return ct_fail(EXIT_USAGE,
                        "probe: --discover needs a command: cudatrace probe --discover -- COMMAND");
@@ -142,9 +156,11 @@ static int check(struct ct_probe_options *options)
     const int table = check_table(options);
     if (table != CT_GO_ON || options->dry_run || options->bpftrace)
         return table;
-    if (options->patterns > 0 && (options->all || options->hooks))
+    if (options->patterns > 0 && (options->all || options->hooks || options->hook_lines > 0))
         return ct_fail(EXIT_USAGE, "probe: --list records nothing: omit --%s",
-                       options->all ? "all" : "hooks");
+                       options->all     ? "all"
+                       : options->hooks ? "hooks"
+                                        : "hook");
     if (options->patterns == 0 && (options->pids == 0) == !options->all)
         return ct_fail(EXIT_USAGE, "probe: specify either --pid PID or --all (see cudatrace probe --help)");
     for (size_t i = 0; i < options->pids; i++) {
@@ -182,12 +198,15 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
         { "hooks", "FILE",
           "also record functions of libraries and of the kernel, and tracepoints, as the\n"
           "lines of this table choose them (layer hook); SIGHUP reads the table again\n"
-          "(default: /etc/cudatrace/hooks, if it exists)",
+          "- is standard input (default: /etc/cudatrace/hooks, if it exists)",
           &options->hooks, ct_take_name, "expected a file" },
+        { "hook", "LINE", "also record what this line of such a table chooses; may be repeated", options,
+          .take = take_hook, .wrong = "expected a line; at most 256 are possible" },
         { "dry-run", NULL,
-          "check the table of --hooks, find its functions and tracepoints, and record nothing",
+          "check the table of --hooks and --hook, find its functions and tracepoints, and\n"
+          "record nothing",
           &options->dry_run },
-        { "bpftrace", NULL, "print the table of --hooks as a script for bpftrace, and record nothing",
+        { "bpftrace", NULL, "print this table as a script for bpftrace, and record nothing",
           &options->bpftrace },
         { "list", "PATTERN",
           "print what a line of such a table can name, and record nothing; may be repeated:\n"

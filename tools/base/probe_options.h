@@ -10,7 +10,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_FILES_MAX = 16, CT_PROBE_PATTERNS_MAX = 64 };
+enum {
+    CT_PROBE_PIDS_MAX = 256,
+    CT_PROBE_FILES_MAX = 16,
+    CT_PROBE_PATTERNS_MAX = 64,
+    CT_PROBE_HOOKS_MAX = 256
+};
 
 struct ct_probe_options {
     const char *session, *shm_dir; /* shm_dir: NULL, not given */
@@ -22,7 +27,9 @@ struct ct_probe_options {
     struct ct_selecting selecting;
     int64_t for_ns;    /* 0: no limit */
     int method;        /* the first method to try: 0 session, 1 multi, 2 event */
-    const char *hooks; /* the file with the table of hooks; NULL: none */
+    const char *hooks; /* the file with the table of hooks; "-": standard input; NULL: none */
+    const char *hook[CT_PROBE_HOOKS_MAX]; /* further lines of the table, given by --hook */
+    size_t hook_lines;
     bool all, kernel_events, ioctls, verbose;
     bool dry_run, bpftrace; /* checks or prints the hooks, and records nothing */
     bool discover;          /* counts functions of modules that a command reaches, and records nothing */
