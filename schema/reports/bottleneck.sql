@@ -362,7 +362,11 @@ advice(most, bound_by, claim, hint) AS (
 verdict AS (
     SELECT bound_by,
            CASE judged.most
-                WHEN 'nothing' THEN printf('Nothing was launched%s, so there is no bottleneck to name.', iif(is_window, ' in this window', ''))
+                WHEN 'nothing'
+                THEN CASE WHEN left_out > 0 AND NOT is_window
+                          THEN printf('No launch was recorded, so there is no bottleneck to name: %d launches were left out by --layers, --calls, --sample or `cudatrace set`.',
+                                      left_out)
+                          ELSE printf('Nothing was launched%s, so there is no bottleneck to name.', iif(is_window, ' in this window', '')) END
                 WHEN 'short' THEN printf('The %s is too short to name a bottleneck: the last %s ends %.3f ms after the first begins.',
                                          iif(is_window, 'window', 'run'), work, judged.ns / 1e6)
                 ELSE printf('%s %.1f %% of the %.3f s from the first %s to the last%s%s.', claim, 100.0 * most_ns / judged.ns,
@@ -378,6 +382,9 @@ verdict AS (
       FROM judged
      CROSS JOIN whole
      CROSS JOIN asked
+     CROSS JOIN (SELECT CAST(total(skipped) AS INTEGER) AS left_out
+                   FROM totals
+                  WHERE layer = 'driver' AND category = 'launch' AND process_id IN (SELECT process_id FROM run))
       JOIN advice ON advice.most = judged.most
 )
 SELECT iif(number = 1, bound_by, NULL) AS bound_by, kind, iif(number = 1, paragraph, NULL) AS paragraph,

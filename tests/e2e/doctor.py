@@ -99,6 +99,9 @@ with Session() as s:  # checks of the machine, without a daemon
     says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
     says(lines, "ok", "database", "does not exist yet")
     says(lines, "ok" if free_shm() > 256 else "note", "/dev/shm", "rings of up to 512 MiB")
+    if any((verdict, subject) == ("ok", "probe") for verdict, subject, _ in lines):
+        for file, lack in (("/sys/bus/event_source/devices/kprobe", "the kernel has no kprobes"), ("/sys/module/nvidia", "the kernel module nvidia is not")):
+            equal(sum(lack in text for _, subject, text in lines if subject == "probe"), not os.path.exists(file), lack)
     says(lines, "note", "functions", "does not know 1 of the driver's functions (cuSimcudaRegisters)")  # a function that only tests use
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")

@@ -38,6 +38,9 @@ with Session() as s:
     said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
     skipped = s.value("SELECT sum(skipped) FROM totals")
     check(f"run: no calls were recorded: {skipped} were excluded by --layers, --calls, --sample" in said, said)
+    pid, launches = s.rows("SELECT pid, sum(skipped) FROM totals JOIN processes USING (process_id) WHERE layer = 'driver' AND category = 'launch' AND skipped > 0")[0]
+    verdict = s.report("--pid", pid, "bottleneck")["bottleneck"][0]["paragraph"]
+    check(launches > 0 and f"to name: {launches} launches were left out by --layers" in verdict, "the verdict", launches, verdict)
     check("no CUDA driver calls were traced" in s.trace("true").stderr, "what is said of a command that makes none")
 
     # `run` forwards signals to the command.

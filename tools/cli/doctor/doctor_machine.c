@@ -322,6 +322,37 @@ static bool may_load_programs(void)
     return (effective & bpf) == bpf || effective & admin;
 }
 
+static bool has_file_system(const char *name)
+{
+    char line[128];
+    bool has = false;
+    FILE *list = fopen("/proc/filesystems", "re");
+    while (list && !has && fgets(line, sizeof(line), list)) {
+        const char *last = strrchr(line, '\t');
+        has = last && strncmp(last + 1, name, strlen(name)) == 0 && last[1 + strlen(name)] == '\n';
+    }
+    if (list)
+        fclose(list);
+    return has;
+}
+
+/* Names the options of `cudatrace probe` that cannot work on this machine. */
+static void check_probe_options(struct ct_doctor *doctor)
+{
+    if (access("/sys/bus/event_source/devices/kprobe", F_OK) != 0)
+        NOTE("probe",
+             "the kernel has no kprobes (CONFIG_KPROBES): hooks on functions of the kernel (kprobe:), and "
+             "--discover, cannot work");
+    if (!has_file_system("tracefs"))
+        NOTE("probe",
+             "the kernel has no tracefs (CONFIG_FTRACE): --ioctls, DMA fences and hooks on tracepoints "
+             "cannot work");
+    if (access("/sys/module/nvidia", F_OK) != 0)
+        NOTE("probe",
+             "the kernel module nvidia is not loaded: its functions and errors of GPUs (Xids) cannot be "
+             "recorded");
+}
+
 /* Checks whether `cudatrace probe` would work. Findings are never reported as a miss, because the hook does
  * not need the probe. */
 static void check_probe(struct ct_doctor *doctor)
@@ -331,9 +362,11 @@ static void check_probe(struct ct_doctor *doctor)
         NOTE("probe", "cudatrace-probe not found next to cudatrace: `cudatrace probe` cannot run");
     else if (ct_kernel_lacks(lack))
         NOTE("probe", "`cudatrace probe` cannot run: %s", lack);
-    else
+    else {
         FINE("probe", "%s can record driver calls of all processes by eBPF%s", path,
              may_load_programs() ? "" : ", as root or with CAP_BPF and CAP_PERFMON");
+        check_probe_options(doctor);
+    }
 }
 
 void ct_doctor_machine(struct ct_doctor *doctor)
