@@ -15,6 +15,7 @@
 #include "rights.h"
 #include "ring.h"
 #include "segment_file.h"
+#include "session_names.h"
 #include "target_memory.h"
 #include "thread.h"
 #include "thread_table.h"
@@ -23,6 +24,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -84,8 +86,13 @@ static const char *make_segment(struct writer *writer)
     struct ct_session session;
     struct ct_requested requested;
     struct ct_control *control = ct_user_daemon_find(plan->uid, &session, &requested);
-    if (!control)
-        return "the session has no daemon: calls are recorded once there is one";
+    if (!control) {
+        static char why[CT_SESSION_MAX + 128];
+        snprintf(why, sizeof(why),
+                 "the session has no daemon: calls are recorded once `cudatraced --session %.*s --db FILE` runs",
+                 CT_SESSION_MAX, getenv(CT_SESSION_ENV));
+        return why;
+    }
     ct_rights_drop(plan->gid); /* to the rights of the user whose daemon was found */
     ct_clock_is_counter = false;
     ct_long_begin();
