@@ -88,9 +88,10 @@ static const char *make_segment(struct writer *writer)
     struct ct_control *control = ct_user_daemon_find(plan->uid, &session, &requested);
     if (!control) {
         static char why[CT_SESSION_MAX + 128];
-        snprintf(why, sizeof(why),
-                 "the session has no daemon: calls are recorded once `cudatraced --session %.*s --db FILE` runs",
-                 CT_SESSION_MAX, getenv(CT_SESSION_ENV));
+        snprintf(
+            why, sizeof(why),
+            "the session has no daemon: calls are recorded once `cudatraced --session %.*s --db FILE` runs",
+            CT_SESSION_MAX, getenv(CT_SESSION_ENV));
         return why;
     }
     ct_rights_drop(plan->gid); /* to the rights of the user whose daemon was found */

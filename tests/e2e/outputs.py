@@ -223,6 +223,21 @@ def refused(p):
     check((p.folder / "new\nline").exists(), "a name with a newline")
 
 
+def itself(p):
+    """An output that is the trace, or one of SQLite's logs of it, is refused, whatever its name. The trace stays as it was."""
+    trace = p.folder / "own.db"
+    shutil.copy(p.db, trace)
+    (p.folder / "own.lnk").symlink_to("own.db")
+    os.link(trace, p.folder / "hard")
+    before = trace.read_bytes()
+    for form in p.formats:
+        for name in "own.db", "./own.db", "own.lnk", "hard", "own.db-wal", "own.db-shm", "own.db-journal":
+            done = subprocess.run(p.command(name, form, trace), **p.options())
+            equal(done.returncode, 1, name)
+            check(f"cannot write '{name}': the file is the trace itself" in done.stderr.decode(), done.stderr)
+    equal(trace.read_bytes(), before, "the trace")
+
+
 def replaced(p):
     """Checks that a file keeps its mode and owner when it is replaced, and that the command replaces the target of a link instead of the
     link itself."""
@@ -358,7 +373,7 @@ with Session() as s:
     shutil.copy(CUDATRACE, tool)  # the build may be in a home directory
     for uid in (None, ALICE) if HAS_USERS else (None,):
         p = Place(s.dir / f"as-{uid}", tool, s.db, uid, **({} if uid else {"formats": FORMATS}))
-        for part in (plain, as_it_is, devices, refused, replaced, broken_off):
+        for part in (plain, as_it_is, devices, refused, itself, replaced, broken_off):
             if part != devices or can("device files", "what is written to devices"):
                 part(p)
         if HAS_USERS:

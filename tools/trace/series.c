@@ -82,6 +82,40 @@ bool ct_series_has(const char *wanted, const char *served)
            strcmp(folder, folder_served) == 0 && ct_trace_file_number(wanted, name ? name + 1 : served) > 0;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* Returns whether the paths have the same name in the same folder. */
+static bool has_same_place(const char *a, const char *b)
+{
+    const char *names[2] = { strrchr(a, '/'), strrchr(b, '/') };
+    char folder[2][sizeof(((struct ct_series *)0)->path[0]) + 16];
+    const char *paths[2] = { a, b };
+    for (int i = 0; i < 2; i++) {
+        const int length = names[i] ? (int)(names[i] + 1 - paths[i]) : 0;
+        snprintf(folder[i], sizeof(folder[i]), "%.*s.", length, paths[i]);
+        names[i] = paths[i] + length;
+    }
+    return strcmp(names[0], names[1]) == 0 && is_same(folder[0], folder[1]);
+}
+
+bool ct_series_has_file(const struct ct_series *series, const char *path)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+    enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
+    char own[sizeof(series->path[0]) + 16];
+    for (size_t i = 0; i < series->files * SUFFIXES; i++) {
+        snprintf(own, sizeof(own), "%s%s", series->path[i / SUFFIXES], suffixes[i % SUFFIXES]);
+        if (is_same(own, path) || has_same_place(own, path))
+            return true;
+    }
+    return false;
+}
+
 /* ---- views over all files ---- */
 
 /* Generated from schema/views*.sql. */

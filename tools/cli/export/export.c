@@ -155,6 +155,8 @@ static int run_export(struct export_options *options)
                          "%s: the trace consists of several files, and --format %s exports only one: the "
                          "earlier files are plain already; select the newest with --db %s",
                          options->command, options->format->name, series.path[0]);
+    if (status == CT_GO_ON && options->output && ct_series_has_file(&series, options->output))
+        status = fail_writing(options, NULL, "the file is the trace itself");
     to.scope = options->scope;
     to.trace = series.path[0];
     if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &to.scope)))

@@ -52,10 +52,11 @@ bool ct_printing_open(struct ct_printing *printing)
 /* Truncates the output if it is a regular file other than the trace. Returns whether lines may be written. */
 static bool empty_file(const struct ct_printing *printing, const char *database)
 {
-    struct stat file, trace;
+    static struct ct_series series;
+    struct stat file;
     if (fstat(printing->fd, &file) != 0 || !S_ISREG(file.st_mode) || !printing->path)
         return true;
-    if (stat(database, &trace) == 0 && file.st_dev == trace.st_dev && file.st_ino == trace.st_ino)
+    if (ct_series_find(database, &series) && ct_series_has_file(&series, printing->path))
         return fail(printing, "the file is the trace itself");
     return ftruncate(printing->fd, 0) == 0 || fail(printing, strerror(errno));
 }
