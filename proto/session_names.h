@@ -71,6 +71,17 @@ static inline uint32_t ct_session_uid_in(const char *map, uint32_t uid)
     return uid;
 }
 
+/* Returns whether files that seem to belong to user `uid` can belong to another user. The kernel shows the
+ * overflow user (by default 65534, proc_sys_kernel(5)) as the owner if a file's user is not in the map of the
+ * process's user namespace, and also as the process's own user if that is not in the map. */
+static inline bool ct_session_uid_is_shared(const char *map, uint32_t uid)
+{
+    enum { OVERFLOW_UID = 65534 };
+    char *at = (char *)(uintptr_t)map;
+    const uint64_t inside = strtoull(at, &at, 10), outside = strtoull(at, &at, 10);
+    return uid == OVERFLOW_UID && (inside != 0 || outside != 0 || strtoull(at, &at, 10) < UINT32_MAX);
+}
+
 static inline uint32_t ct_session_uid_of(uint32_t uid)
 {
     char text[1024];

@@ -44,7 +44,10 @@ static int32_t producer_distance(void)
 static void report_no_control(const struct ct_session *session, const struct ct_requested *requested,
                               uint64_t exec_ns)
 {
-    if (requested->is_denied)
+    if (requested->error)
+        ct_unrecorded_report(session, requested->denied_uid, ct_unrecorded_cause_of(requested->error),
+                             requested->error, exec_ns);
+    else if (requested->is_denied)
         ct_unrecorded_report(session, requested->denied_uid, CT_UNRECORDED_USER, EACCES, exec_ns);
     else if (requested->is_absent)
         ct_unrecorded_report(session, session->uid, CT_UNRECORDED_FOLDER, ENOENT, exec_ns);

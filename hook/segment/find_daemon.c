@@ -31,6 +31,10 @@ static struct {
     _Atomic uint32_t rung;      /* the last sleep of the daemon that this process has rung for */
 } bell;                         /* the system daemon's doorbell */
 
+/* The user ID in the name of the last control segment that was found, by this process or by one from which it
+ * was forked. */
+static uint32_t found_uid;
+
 /* Rejects relative directories, since chdir() would change their meaning. */
 bool ct_daemon_session(struct ct_session *session)
 {
@@ -43,6 +47,7 @@ bool ct_daemon_session(struct ct_session *session)
     char map[1024];
     ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
     session->uid = ct_session_uid_in(map, ct_real_euid());
+    session->is_shared = ct_session_uid_is_shared(map, ct_real_euid());
     return ct_session_valid(session->name) && session->dir[0] == '/' &&
            strlen(session->dir) < CT_SHM_DIR_BYTES;
 }
@@ -86,6 +91,12 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
         fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0)
         control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
+    else
+        errno = 0;
+    if (!control && errno) {
+        requested->error = errno;
+        requested->denied_uid = named;
+    }
     close(fd);
     if (control && !read_requested(control, own, requested)) {
         ct_bound_unmap(control, sizeof(*control));
@@ -108,11 +119,19 @@ static void find_bell(const struct ct_session *session)
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested)
 {
     requested->is_absent = requested->is_denied = false;
+    requested->error = 0;
+    if (session->is_shared) {
+        requested->is_denied = true;
+        requested->denied_uid = found_uid;
+        return NULL;
+    }
     struct ct_control *control = map_control(session, session->uid, ct_real_euid(), requested);
     if (!control && ct_real_euid() != 0)
         control = map_control(session, 0, 0, requested);
     if (control && requested->system)
         find_bell(session);
+    if (control)
+        found_uid = requested->system ? 0 : session->uid;
     return control;
 }
 

@@ -17,18 +17,21 @@ struct ct_requested {
     uint64_t gpu_until_ns; /* of struct ct_control */
     bool clock_is_counter, system;
     bool is_absent;      /* there is no file at the path of the user's own daemon */
-    bool is_denied;      /* there is a control segment that this process's user may not open */
-    uint32_t denied_uid; /* its owner */
+    bool is_denied;      /* there is a control segment that this process's user may not open or trust */
+    uint32_t denied_uid; /* the user ID in its name */
+    int error;           /* the errno if there is no memory to map it */
 };
 /* The parts of a session's file paths. */
 struct ct_session {
     const char *dir, *name; /* from the settings */
     uint32_t uid;
+    bool is_shared; /* files that seem to belong to this user may belong to others */
 };
 /* Reads the session from the settings (setting.h). Returns false if its name or directory is not valid. */
 bool ct_daemon_session(struct ct_session *session);
 /* Maps the control segment of the session's daemon. The user's own daemon takes precedence over the system
- * daemon. Returns NULL if there is neither, and then sets `is_absent`, `is_denied` and `denied_uid`. */
+ * daemon. Returns NULL if there is neither, and then sets `is_absent`, `is_denied`, `denied_uid` and
+ * `error`. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested);
 /* Makes `control` the current control segment. Returns false if the control segment cannot be moved to its
  * address. */

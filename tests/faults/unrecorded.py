@@ -153,9 +153,57 @@ def other_users(uid=12001):
         equal(rest, [uid, "folder", "Permission denied", counted(s)[pid]], "the process")
 
 
+# Makes ten calls with no more address space than it has already.
+FULL = """
+import ctypes, resource
+driver, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+get, to = driver.cuDriverGetVersion, ctypes.byref(number)
+size = [int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmSize")][0]
+resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+for _ in range(10):
+    get(to)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+# Its child, of which the user namespace maps no user, makes ten calls.
+UNMAPPED = """
+import ctypes, os
+driver, c, number, NEWUSER = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None), ctypes.c_int(), 0x10000000
+driver.cuDriverGetVersion(ctypes.byref(number))
+if c.unshare(NEWUSER) != 0:
+    print("no user namespaces")
+elif os.fork() == 0:
+    for _ in range(10):
+        driver.cuDriverGetVersion(ctypes.byref(number))
+else:
+    os.wait()
+"""
+
+
+def full():
+    """Checks a process that has no address space left for the daemon's control segment."""
+    with Session() as s, promise("unrecorded"):
+        s.start_daemon()
+        s.run(sys.executable, "-c", FULL, env={"SIMCUDA_COUNTS": ""})
+        equal([row[1:] for row in listed(s)], [(os.geteuid(), "memory", "Cannot allocate memory", 10)], "the process")
+
+
+def unmapped():
+    """Checks a process in a user namespace that does not map its user. It trusts no file, because every file seems to be its own."""
+    with Session() as s, promise("unrecorded"):
+        s.start_daemon()
+        done = s.run(sys.executable, "-c", UNMAPPED, env={"SIMCUDA_COUNTS": "", "SIMCUDA_FORK": "works"})
+        if done.stdout:
+            print("not tried: a process without a user:", done.stdout)
+            return
+        equal([row[1:] for row in listed(s)], [(os.geteuid(), "user", "Permission denied", 10)], "the child")
+        equal(s.value("SELECT sum(stored) FROM totals"), 1, "the parent's calls")
+
+
 no_room()
 room_again()
 many()
+full()
+unmapped()
 if can("mount namespaces", "a process with its own /dev/shm"):
     own_folder()
 if can("several users", "processes of other users") and can("everyone's /dev/shm", "processes of other users"):

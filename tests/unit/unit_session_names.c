@@ -104,5 +104,21 @@ int main(void)
     longest[sizeof(longest) - 1] = '\0';
     memcpy(longest, "cudatrace.0.", 12);
     ensure(!ct_session_file_parse(longest, &file), "is none of ours", "a name that is too long");
+    static const struct {
+        const char *map;
+        uint32_t uid;
+        bool is_shared;
+    } users[] = {
+        { "         0          0 4294967295\n", 65534, false }, /* the first namespace */
+        { "         0          0 4294967295\n", 0, false },
+        { "         0       1000          1\n", 0, false },
+        { "         0       1000          1\n", 65534, true },
+        { "     65534       1000          1\n", 65534, true }, /* unshare --map-user=65534 */
+        { "", 65534, true },
+        { "", 1000, false }, /* no /proc */
+    };
+    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
+        ensure(ct_session_uid_is_shared(users[i].map, users[i].uid) == users[i].is_shared, "the map",
+               users[i].map);
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
