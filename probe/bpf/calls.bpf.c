@@ -239,8 +239,40 @@ static const struct ct_probe_shape *shape_of(__u32 function)
     return &shapes[function % CT_PROBE_FUNCTIONS];
 }
 
-/* Handles the entry into a function. Returns whether the function's return must be probed, too. */
-static bool enter(struct pt_regs *registers)
+/* ---- returns that the kernel cannot probe ---- */
+
+/* Returns whether the thread's system calls go to a handler of the program (Syscall User Dispatch). The
+ * kernel would pass the handler the system call of a probed return (Linux 6.11, x86-64). */
+static bool dispatches(struct task_struct *current)
+{
+    if (!bpf_core_enum_value_exists(enum syscall_work_bit, SYSCALL_WORK_BIT_SYSCALL_USER_DISPATCH) ||
+        !bpf_core_field_exists(current->thread_info.syscall_work))
+        return false;
+    const __u64 bit = bpf_core_enum_value(enum syscall_work_bit, SYSCALL_WORK_BIT_SYSCALL_USER_DISPATCH);
+    return current->thread_info.syscall_work >> bit & 1;
+}
+
+/* Returns whether the thread is in a signal handler on an alternate stack above the stack of an open call. If
+ * the return of another call were probed there, the kernel would take the open call for one that longjmp()
+ * has left (arch_uretprobe_is_alive()). It would then kill the program when that call returns. */
+static bool is_above_open_call(struct task_struct *current, const struct task *task, __u64 sp)
+{
+    if (task->depth == 0)
+        return false;
+    const __u64 begin = current->sas_ss_sp, bytes = current->sas_ss_size;
+    if (sp - begin > bytes)
+        return false;
+    for (__u32 i = 0; i < CT_PROBE_OPEN && i < task->depth; i++) {
+        const __u64 of_frame = task->frame[i].sp;
+        if (of_frame < sp && of_frame - begin > bytes && !is_kernels(of_frame))
+            return true;
+    }
+    return false;
+}
+
+/* Handles the entry into a function. Returns whether the function's return must be probed, too, which only a
+ * session can omit. */
+static __always_inline bool enter(struct pt_regs *registers, bool is_session)
 {
     struct task_struct *current = bpf_get_current_task_btf();
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
@@ -253,6 +285,10 @@ static bool enter(struct pt_regs *registers)
         return false;
     const __u64 sp = PT_REGS_SP(registers);
     const __u64 cookie = bpf_get_attach_cookie(registers);
+    if (is_session && (dispatches(current) || is_above_open_call(current, task, sp))) {
+        lose(task->channel, function_of(cookie), 0);
+        return false;
+    }
     __u32 depth = task->depth;
     if (depth > 0 && depth <= CT_PROBE_OPEN) {
         const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
@@ -398,7 +434,7 @@ SEC("uprobe")
 int call_session(struct pt_regs *registers)
 {
     if (is_at_entry(registers))
-        return enter(registers) ? 0 : 1; /* 1: do not probe the return */
+        return enter(registers, true) ? 0 : 1; /* 1: do not probe the return */
     leave(registers, true);
     return 0;
 }
@@ -406,7 +442,7 @@ int call_session(struct pt_regs *registers)
 SEC("uprobe")
 int call_enter(struct pt_regs *registers)
 {
-    enter(registers);
+    enter(registers, false);
     return 0;
 }
 

@@ -73,18 +73,26 @@ struct thread_struct {
     unsigned long fsbase;
 } CT_KERNEL_TYPE;
 
+struct thread_info {
+    unsigned long syscall_work; /* bits of enum syscall_work_bit, since Linux 5.11 */
+} CT_KERNEL_TYPE;
+
+enum syscall_work_bit { SYSCALL_WORK_BIT_SYSCALL_USER_DISPATCH = 6 };
+
 struct task_struct {
+    struct thread_info thread_info;
     void *stack; /* in the kernel */
     struct mm_struct *mm;
     struct task_struct *group_leader;
     struct signal_struct *signal;
     struct files_struct *files;
     struct thread_struct thread;
-    __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
-    unsigned int flags;   /* PF_… */
-    int pid, tgid;        /* of the thread and its process, in the initial namespace */
-    int exit_code;        /* a wait status */
-    unsigned int __state; /* 0: runnable */
+    __u64 start_boottime;                 /* nanoseconds of CLOCK_BOOTTIME */
+    unsigned long sas_ss_sp, sas_ss_size; /* the alternate signal stack */
+    unsigned int flags;                   /* PF_… */
+    int pid, tgid;                        /* of the thread and its process, in the initial namespace */
+    int exit_code;                        /* a wait status */
+    unsigned int __state;                 /* 0: runnable */
 } CT_KERNEL_TYPE;
 
 /* Before Linux 5.14. */

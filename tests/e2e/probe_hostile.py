@@ -163,8 +163,8 @@ def executed(s):
     equal(p.stdout.readline(), "called\n", "a call")
     check(any("starts" in line for line in debugger.stdout), "no writer starts")
     go_on(p)
-    wait_for("the other program", lambda: pathlib.Path(f"/proc/{p.pid}/comm").read_text() == "set-user-id\n")
-    equal(os.stat(f"/proc/{p.pid}").st_uid, 0, "its user")
+    wait_for("the other program, with its user", lambda: pathlib.Path(f"/proc/{p.pid}/comm").read_text() == "set-user-id\n" and
+             os.stat(f"/proc/{p.pid}").st_uid == 0)
     go_on(debugger)
     said = []
     check(any(said.append(line) or "opened" in line for line in debugger.stdout), "the writer did not go on", *said)

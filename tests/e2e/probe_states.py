@@ -192,8 +192,36 @@ def shares(s, processes=70):
     check(f"process {missed[0]}: its calls are not recorded" in said and "12 more processes are not recorded" in said, said)
 
 
+def returning(s, mode):
+    """Checks that a program survives calls whose return the kernel cannot probe: it would send the program SIGILL or SIGSYS. The calls count as
+    lost. Only a session can leave out the probe of a return."""
+    program = s.start(WORKLOADS / "returning", "--do", mode, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if program.stdout.readline() == "unsupported\n":
+        print("not tried: Syscall User Dispatch: this kernel does not support it")
+        program.communicate(timeout=DEADLINE_S)
+        return
+    probe = Probe(s, "--pid", program.pid, "--method", "session", "--verbose")
+    if "by sessions" not in probe.said:
+        print("not tried: calls whose return cannot be probed: the kernel has no uprobe sessions")
+        program.kill()
+        probe.end(None)
+        program.communicate(timeout=DEADLINE_S)
+        return
+    program.stdin.write("20\n")
+    program.stdin.flush()
+    equal(program.stdout.readline(), "made 20\n", "the calls")
+    program.communicate(timeout=DEADLINE_S)
+    equal(program.returncode, 0, "the program's status")
+    s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ? AND state = 'exited'", program.pid) == 1)
+    (lost,), = s.rows("SELECT sum(lost) FROM totals JOIN processes USING (process_id) WHERE pid = ? AND name = ?", program.pid, VERSION)
+    check(20 <= lost if mode == "dispatching" else lost > 0, "lost calls", lost)
+    equal(s.value("SELECT sum(calls) - sum(stored) - sum(lost) - sum(skipped) FROM totals"), 0, "the sums")
+    probe.end(None)
+
+
 TESTS = {f"first_thread_exited-{method}": lambda s, method=method: first_thread_exited(s, method) for method in ("session", "event")}
 TESTS |= {f"copied-{target}": lambda s, target=target: copied(s, target) for target in ("one", "every")}
+TESTS |= {f"returning-{mode}": lambda s, mode=mode: returning(s, mode) for mode in ("dispatching", "above")}
 TESTS |= {test.__name__: test for test in (refused_segment, interrupted, many_libraries, shares, pid_namespace)}
 for name in sys.argv[1:] or TESTS:
     print(name, flush=True)
