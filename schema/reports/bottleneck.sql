@@ -3,13 +3,13 @@
 -- waits after the last launch. It names the largest share of this time: waiting for the GPU, launching, copying,
 -- setting or managing memory, loading, or time outside of the driver. Below the verdict are the parts of the whole run.
 -- Parts that round to 0.0 % are omitted. Processes that neither launch nor copy are left out if others do. Before the
--- first launch, a program imports, loads and prepares. A copy to the host waits for earlier launches (copy_waits). A launch counts as waiting for room in the queue if it takes
--- more than 15 us and more than six times as long as the fastest hundred. The exceptions are the first launch of a
--- kernel, which may load code, and a few slow launches among many. If a process has several threads in the driver, it
--- is unknown how much their times overlap. For such a process, the report uses the mean of two figures: the busiest
--- thread's time, and the sum over all threads. If the trace has records of the GPU's work, the verdict and the parts
--- are derived from these instead: how long each GPU ran kernels, only copied, or was idle, and what the host did at
--- that time.
+-- first launch, a program imports, loads and prepares. A copy to the host waits for earlier launches (copy_waits). A
+-- launch counts as waiting for room in the queue if it takes more than 15 us and more than six times as long as the
+-- fastest hundred. The exceptions are the first launch of a kernel, which may load code, and a few slow launches among
+-- many. If a process has several threads in the driver, it is unknown how much their times overlap. For such a process,
+-- the report uses the mean of two figures: the busiest thread's time, and the sum over all threads. If the trace has
+-- records of the GPU's work, the verdict and the parts are derived from these instead: how long each GPU ran kernels,
+-- only copied, or was idle, and what the host did at that time.
 
 -- name: rows
 WITH RECURSIVE asked AS MATERIALIZED (

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, can, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, DRIVER_PATH, HOOK, Session, WORKLOADS, can, check, equal, fifo, on_terminal, wait_for
 
 COMPILER = os.environ.get("CC", "cc").split()
 
@@ -42,6 +42,14 @@ with Session() as s:
     verdict = s.report("--pid", pid, "bottleneck")["bottleneck"][0]["paragraph"]
     check(launches > 0 and f"to name: {launches} launches were left out by --layers" in verdict, "the verdict", launches, verdict)
     check("no CUDA driver calls were traced" in s.trace("true").stderr, "what is said of a command that makes none")
+
+    # On a terminal, `run` names the trace, the processes that it had before, and the next command.
+    if can("terminals", "the line that run prints on a terminal"):
+        trace = s.dir / "said.db"
+        for earlier in "", ", which has 1 earlier process", ", which has 2 earlier processes":
+            text, _ = on_terminal(200, "sh", "-c", 'exec "$0" "$@" 2>&1', CUDATRACE, "run", "--db", trace, "--", *calls,
+                                  LD_LIBRARY_PATH=str(DRIVER_PATH))
+            equal(text.splitlines()[-1], f"cudatrace: traced into {trace}{earlier}: `cudatrace report --db {trace}` shows where the time was spent", "the line")
 
     # `run` forwards signals to the command.
     held = subprocess.Popen([str(CUDATRACE), "run", "--session", s.name, "--db", str(s.db), "--", "sh", "-c",

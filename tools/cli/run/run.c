@@ -131,7 +131,10 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
 {
     static const char sql[] = "SELECT sum(skipped) FROM totals JOIN processes USING (process_id) "
                               "WHERE started_ns >= ?1 HAVING sum(skipped) > 0";
-    char skipped[128];
+    static const char earlier_sql[] =
+        "SELECT ', which has ' || count(*) || ' earlier process' || iif(count(*) = 1, '', 'es') "
+        "FROM processes WHERE started_ns < ?1 HAVING count(*) > 0";
+    char skipped[128], earlier[128];
     if (nothing && ask_trace(database, sql, began_ns, skipped))
         ct_fail(0,
                 "run: no calls were recorded: %s were excluded by --layers, --calls, --sample or `cudatrace "
@@ -140,11 +143,15 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
     else if (nothing)
         ct_fail(0, "run: no CUDA driver calls were traced: `cudatrace doctor -- COMMAND` runs the command "
                    "again and reports why");
-    else if (isatty(STDERR_FILENO))
-        ct_fail(0, "traced into %s",
-                *database ? database
-                          : "the trace of the system daemon, which only root, or a group chosen by root, can "
-                            "read; use `cudatrace run --db FILE` for a trace of your own");
+    else if (isatty(STDERR_FILENO) && !*database)
+        ct_fail(0,
+                "traced into the trace of the system daemon, which only root, or a group chosen by root, can "
+                "read; use `cudatrace run --db FILE` for a trace of your own");
+    else if (isatty(STDERR_FILENO)) {
+        ask_trace(database, earlier_sql, began_ns, earlier);
+        ct_fail(0, "traced into %s%s: `cudatrace report --db %s` shows where the time was spent", database,
+                earlier, database);
+    }
 }
 
 /* Reports what the query finds since `began_ns`, and explains each cause that the result contains. The calls
