@@ -3,7 +3,8 @@
 -- numbers. Ranges from libraries such as NCCL, which are recognized by their domain, are ignored. The phases of
 -- processes without ranges are derived from the pattern of loads, copies and launches, with an accuracy of a
 -- five-hundredth of the run. load: contexts and code. preparation: memory and copies to the GPU. execution: launches,
--- with the copies between them. retrieval: copies back. exit: the time after all of these.
+-- with the copies between them. retrieval: copies back. exit: the time after all of these, and after the waits that
+-- follow them.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
@@ -150,6 +151,21 @@ begun AS (
       JOIN first USING (process_id)
      GROUP BY process_id
 ),
+-- The last wait of each process, if it takes more than a tenth of a second or begins in that time after the last event.
+-- For many processes, only long waits are found, because finding the others means to read all calls in that time.
+waited AS MATERIALIZED (
+    SELECT process_id, max(call_id) AS to_ns
+      FROM (SELECT calls.process_id, calls.call_id
+              FROM long_calls
+             CROSS JOIN calls ON calls.call_id = long_calls.call_id
+             WHERE calls.layer = 'driver' AND calls.category = 'sync'
+             UNION ALL
+            SELECT waits.process_id, waits.call_id
+              FROM begun
+             CROSS JOIN waits ON waits.call_id BETWEEN last_ns AND last_ns + 200000000
+             WHERE waits.process_id = begun.process_id AND (SELECT count(*) FROM begun) <= 64)
+     GROUP BY process_id
+),
 phase AS (
     SELECT process_id, 'load' AS phase, from_ns AS begin_ns -- from the start until another phase begins
       FROM run
@@ -161,7 +177,11 @@ phase AS (
      UNION ALL
     SELECT process_id, 'retrieval', retrieve_ns FROM begun WHERE retrieve_ns > 0
      UNION ALL -- if the process continues, more may follow
-    SELECT process_id, 'exit', last_ns FROM begun JOIN run USING (process_id) WHERE ended AND last_ns < to_ns
+    SELECT process_id, 'exit', max(last_ns, ifnull(waited.to_ns, 0))
+      FROM begun
+      JOIN run USING (process_id)
+      LEFT JOIN waited USING (process_id)
+     WHERE ended AND max(last_ns, ifnull(waited.to_ns, 0)) < run.to_ns
 ),
 named AS (
     SELECT process_id, phase, 1 AS times, begin_ns,

@@ -313,6 +313,11 @@ with Session() as s:
         for row in rows:
             check(abs(row["%_of_run"] - 100 * row["seconds"] / whole_s) <= 0.05 + (0.05 if whole_s > 0.1 else 0.005) / whole_s, what, row, whole_s)
 
+    # A wait after the last launch belongs to the execution, and not to the exit.
+    number = [what for what, *_ in EXACT].index("a wait after the last launch")
+    phases = json.loads(s.run(CUDATRACE, "report", "--db", s.dir / f"{number}.db", "--format", "json", "phases", preload=False).stdout)["phases"]
+    equal([(row["phase"], row["at_s"], row["seconds"]) for row in phases if row["phase"] != "load"], [("execution", 0.1, 0.4), ("exit", 0.5, 0.301)], "phases")
+
     # Other sections divide copies in the same way.
     number = [what for what, *_ in EXACT].index("copies that wait")
     sections = json.loads(s.run(CUDATRACE, "report", "--db", s.dir / f"{number}.db", "--format", "json", "waits", "copies", preload=False).stdout)
