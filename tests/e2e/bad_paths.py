@@ -12,7 +12,7 @@ from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, che
 
 PATH_VALUES = {"FILE", "DIR"}
 OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "SPAN", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL", "METHOD", "PATTERN", "INTERVAL",
-                "ORDER", "FORM"}
+                "ORDER", "FORM", "LINE"}
 # Arguments that the commands require besides the option under test.
 ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
              "import": ["recording"], "attach": ["--new", "--for", "1s"],
