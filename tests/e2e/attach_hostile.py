@@ -1,7 +1,6 @@
 """Attaches to programs that try to make root's `attach` or `detach` change something that the program itself may not change. The tests hold
 the command's tracer at its system calls, and let the program act in between."""
 import contextlib
-import ctypes
 import os
 import pathlib
 import re
@@ -9,18 +8,11 @@ import signal
 import subprocess
 import sys
 
-from attach_test import AREA_DATA, Attach, attach, detach, is_armed, recorded
+from attach_test import AREA_DATA, Attach, at_each_call, attach, detach, is_armed, recorded
 from cudatrace_test import CUDATRACE, DEADLINE_S, Session, by_tier, check, equal, needs, wait_for
 from untraced import Background, Program, lock
 
-SYSCALL, SEIZE, INTERRUPT = 24, 0x4206, 0x4207
-SYSCALL_GOOD, TRACE_FORK, EXIT_KILL = 0x1, 0x2, 0x100000
-WALL = 0x40000000
 SESSION = 640 + 40  # of struct ct_area_data: the session of its struct ct_visit
-SYSTEM_CALL_STOP = signal.SIGTRAP | 0x80
-
-ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-ptrace.restype, ptrace.argtypes = ctypes.c_long, [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 # Executes the lines of the pipe argv[2]. A child, which shares the process's descriptors but is not stopped by `attach`, executes the lines
 # of the standard input.
@@ -85,53 +77,40 @@ class Target:
 
     def files(self):
         """Returns {descriptor: what it refers to}."""
-        folder = pathlib.Path(f"/proc/{self.pid}/fd")
-        return {int(file.name): os.readlink(file) for file in folder.iterdir()}
+        files = {}
+        for file in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it has been closed meanwhile
+                files[int(file.name)] = os.readlink(file)
+        return files
 
 
-def at_each_call(a, act, send=None):
-    """Traces a command and the tracers that it forks, until the command exits. Calls act(pid) at the entry and the exit of each of their
-    system calls. `send` is a signal for the command."""
-    command = a.child.pid
-    for request, data in (SEIZE, SYSCALL_GOOD | TRACE_FORK | EXIT_KILL), (INTERRUPT, None):
-        check(ptrace(request, command, None, data) == 0, "ptrace:", os.strerror(ctypes.get_errno()))
-    if send:
-        os.kill(command, send)  # Popen.send_signal() would wait for the command's stop
-    while True:
-        pid, status = os.waitpid(-1, WALL)
-        if os.WIFSTOPPED(status):
-            number = os.WSTOPSIG(status)
-            if number == SYSTEM_CALL_STOP:
-                act(pid)
-            is_signal = status >> 16 == 0 and number != SYSTEM_CALL_STOP
-            ptrace(SYSCALL, pid, None, number if is_signal else None)
-        elif pid == command:
-            a.child.returncode = os.waitstatus_to_exitcode(status)
-            a.said += a.child.stderr.read().decode()
-            return
-
-
-def replaced_descriptor(s, which, delay):
+def replaced_descriptor(s, which, delay, choose=max):
     """Replaces the descriptor of a file that attach makes in the process (the first is for the area, the second for the library), a few
-    system calls later. The file that replaces it must not be written."""
+    system calls later. The file that replaces it must not be written. While attach moves the file to a higher descriptor, there are two:
+    attach notices if the higher one is replaced, and does not close the lower one if that is replaced."""
     own = s.dir / "own"
     own.write_bytes(b"A" * 300000)
     own.chmod(0o444)
     p = Target(s, own)
-    seen, waited = set(), 0
+    seen, replaced, waited = set(), [], 0
 
     def act(_):
         nonlocal waited
-        files = p.files().items()
-        seen.update(file for file in files if file[1].startswith("/memfd:"))
-        if len(seen) >= which and waited == delay and seen & files:
-            p.do_beside(f"os.dup2(own, {(seen & files).pop()[0]})")
+        files = {(number, name) for number, name in p.files().items() if name.startswith("/memfd:")}
+        seen.update(name for _, name in files)
+        if len(seen) >= which and waited >= delay and files and not replaced and (choose is max or len(files) > 1):
+            replaced.append(choose(files)[0])
+            p.do_beside(f"os.dup2(own, {replaced[0]})")
         waited += len(seen) >= which
 
-    a = Attach(s, p.pid, "--wait", "60s")
+    a = Attach(s, p.pid, "--wait", "60s" if choose is max else "1s")
     at_each_call(a, act)
     check(own.read_bytes() == b"A" * 300000, "the file was written:", a.said)
-    check("closed or replaced the descriptor" in a.said, a.said)
+    if choose is max:
+        check("closed or replaced the descriptor" in a.said, a.said)
+    else:
+        check("made no CUDA call in this time and was not changed" in a.said, a.said)
+        equal(p.files().get(replaced[0]), str(own), "the file that replaced a descriptor")
     equal(p.do("call()"), "0", "the result of a call")
     p.end()
 
@@ -253,6 +232,7 @@ def locked(s):
 
 TESTS = {f"replaced-{which}-{delay}": lambda s, which=which, delay=delay: replaced_descriptor(s, which, delay)
          for which in (1, 2) for delay in by_tier((0, 20), range(0, 36, 4))}
+TESTS |= {f"replaced-low-{which}": lambda s, which=which: replaced_descriptor(s, which, 0, min) for which in (1, 2)}
 TESTS |= {test.__name__: test for test in (no_names, executed_before, executed_at_the_end, executed_meanwhile, named_session, shared, locked)}
 
 needs("ptrace")

@@ -1,5 +1,6 @@
 """Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen,
-they fork, wait for a child of vfork(), may not write files, may not read the processor's counter, or use Syscall User Dispatch."""
+they fork, wait for a child of vfork(), may not write files, may not read the processor's counter, use Syscall User Dispatch, open and close
+files, or are in the middle of a transfer."""
 import os
 import pathlib
 import platform
@@ -246,8 +247,86 @@ def dispatching(s):
     equal(child.returncode, 0, "its exit status")
 
 
+# Executes the lines of its input.
+OBEYING = """
+import ctypes, os, select, sys, threading
+driver, number, pipe, TRANSFER = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), int(sys.argv[1]), bytes(1 << 20)
+def call():
+    return driver.cuDriverGetVersion(ctypes.byref(number))
+def numbers(count):
+    files = [os.open("/dev/null", os.O_RDONLY) for _ in range(count)]
+    for file in files:
+        os.close(file)
+    return files
+for line in sys.stdin:
+    print(eval(line), flush=True)
+"""
+
+
+class Obeying:
+    """A program that executes lines."""
+
+    def __init__(self, s):
+        self.pipe, its = os.pipe()
+        self.child = s.start(sys.executable, "-c", OBEYING, its, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             pass_fds=[its])
+        os.close(its)
+        self.pid = self.child.pid
+        equal(self.do("call()"), "0", "the result of a call")
+
+    def order(self, line):
+        self.child.stdin.write(f"{line}\n")
+        self.child.stdin.flush()
+
+    def do(self, line):
+        self.order(line)
+        return self.child.stdout.readline().strip()
+
+    def files(self):
+        """Returns the names of the process's files that attach has made."""
+        names = [os.readlink(file) for file in pathlib.Path(f"/proc/{self.pid}/fd").iterdir()]
+        return [name for name in names if name.startswith("/memfd:")]
+
+    def end(self):
+        self.child.communicate(timeout=DEADLINE_S)
+        equal(self.child.returncode, 0, "its exit status")
+        os.close(self.pipe)
+
+
+def opening(s):
+    """Checks that between the attach and the next call, the process's open() returns the same numbers as without attach, also if it may open
+    only one more file."""
+    p = Obeying(s)
+    second = int(re.findall(r"\d+", p.do("numbers(2)"))[1])
+    for limit, count in (None, 20), (second + 1, 1):
+        if limit:
+            resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (limit, resource.prlimit(p.pid, resource.RLIMIT_NOFILE)[1]))
+        before = p.do(f"numbers({count})")
+        a = Attach(s, p.pid)
+        a.await_armed(p.pid)
+        equal(p.do(f"numbers({count})"), before, f"numbers of new descriptors, with a limit of {limit}")
+        a.end()
+        equal(p.files(), [], f"files of attach, with a limit of {limit}")
+    p.end()
+
+
+def opening_and_calling(s):
+    """Checks that the hook is loaded through the descriptor, and that the descriptor is then closed."""
+    p = Obeying(s)
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    equal(len(p.files()), 1, "files of attach before the call")
+    equal(p.do("call()"), "0", "the result of a call")
+    a.await_line("is recorded")
+    equal(p.files(), [], "files of attach after the call")
+    a.end()
+    equal(recorded(s, p.pid), 1, "calls")
+    p.end()
+
+
 TESTS = {
-    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching)
+    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, opening,
+                                     opening_and_calling)
 }
 
 needs("ptrace")

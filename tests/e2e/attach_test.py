@@ -1,8 +1,10 @@
 """Code shared by the tests that attach to and detach from a running program (attached.c)."""
+import ctypes
 import glob
 import os
 import pathlib
 import re
+import signal
 import struct
 import subprocess
 
@@ -19,6 +21,14 @@ if INLINE:
     if "has no instruction decoder" in REFUSED:
         skip(REFUSED.strip())
 
+
+SYSCALL, SEIZE, INTERRUPT = 24, 0x4206, 0x4207
+SYSCALL_GOOD, TRACE_FORK, EXIT_KILL = 0x1, 0x2, 0x100000
+WALL = 0x40000000
+SYSTEM_CALL_STOP = signal.SIGTRAP | 0x80
+
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.restype, ptrace.argtypes = ctypes.c_long, [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
 
@@ -82,3 +92,25 @@ def await_leave(s):
     """Waits until the session has no files in shared memory, and therefore no daemon. After --stay, a background process keeps the daemon
     running for a moment."""
     wait_for("the daemon to leave", lambda: not glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"))
+
+
+def at_each_call(a, act, send=None):
+    """Traces a command and the tracers that it forks, until the command exits. Calls act(pid) at the entry and the exit of each of their
+    system calls. `send` is a signal for the command."""
+    command = a.child.pid
+    for request, data in (SEIZE, SYSCALL_GOOD | TRACE_FORK | EXIT_KILL), (INTERRUPT, None):
+        check(ptrace(request, command, None, data) == 0, "ptrace:", os.strerror(ctypes.get_errno()))
+    if send:
+        os.kill(command, send)  # Popen.send_signal() would wait for the command's stop
+    while True:
+        pid, status = os.waitpid(-1, WALL)
+        if os.WIFSTOPPED(status):
+            number = os.WSTOPSIG(status)
+            if number == SYSTEM_CALL_STOP:
+                act(pid)
+            is_signal = status >> 16 == 0 and number != SYSTEM_CALL_STOP
+            ptrace(SYSCALL, pid, None, number if is_signal else None)
+        elif pid == command:
+            a.child.returncode = os.waitstatus_to_exitcode(status)
+            a.said += a.child.stderr.read().decode()
+            return

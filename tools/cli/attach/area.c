@@ -1,8 +1,12 @@
 #include "area.h"
 
+#include "proc_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -113,18 +117,68 @@ void ct_area_find(struct ct_area *area, const struct ct_memory *memory)
 static int64_t create_file(struct ct_stop *stop, uint64_t name_at)
 {
     enum { NO_EXEC_SEAL = 0x8 };
-    int64_t fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC | NO_EXEC_SEAL, 0, 0, 0, 0);
-    if (fd == -EINVAL) /* before Linux 6.3 */
-        fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC, 0, 0, 0, 0);
-    if (fd >= 0 && fd <= STDERR_FILENO) {
-        /* The program has closed its standard input, output or error, and expects the next file it opens to
-         * reuse that descriptor number. */
-        const int64_t higher =
-            ct_stop_call(stop, SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1, 0, 0, 0);
-        ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-        fd = higher;
+    const int64_t fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC | NO_EXEC_SEAL, 0, 0, 0, 0);
+    if (fd != -EINVAL)
+        return fd;
+    return ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC, 0, 0, 0, 0); /* before Linux 6.3 */
+}
+
+/* Returns the size of the kernel's table of the thread's descriptors. */
+static int64_t table_size(const struct ct_stop *stop)
+{
+    enum { SMALLEST = 64 };
+    char file[32], text[4096];
+    int64_t size = 0;
+    snprintf(file, sizeof(file), "task/%d/status", (int)stop->thread);
+    const char *at =
+        ct_proc_read(stop->memory->pid, file, text, sizeof(text)) == 0 ? strstr(text, "\nFDSize:") : NULL;
+    return at && sscanf(at, "\nFDSize: %" SCNd64, &size) == 1 && size > SMALLEST ? size : SMALLEST;
+}
+
+/* Duplicates the descriptor to a high number, because the program's next open() must return the same number
+ * as without attach. This is the last number of the kernel's table, because enlarging the table of a process
+ * with threads takes milliseconds. The table is enlarged only if it is almost full. If the program's limit of
+ * open files is lower, uses a lower number. Returns the new descriptor or -errno. */
+static int64_t duplicate_high(struct ct_stop *stop, int64_t low)
+{
+    enum { NUMBERS_LEFT = 32 };
+    const int64_t size = table_size(stop), lowest = (low > STDERR_FILENO ? low : STDERR_FILENO) + 1;
+    int64_t number = size - low > NUMBERS_LEFT ? size - 1 : 2 * size - 1;
+    for (;;) {
+        number = number > lowest ? number : lowest;
+        const int64_t fd =
+            ct_stop_call(stop, SYS_fcntl, (uint64_t)low, F_DUPFD_CLOEXEC, (uint64_t)number, 0, 0, 0);
+        if ((fd != -EMFILE && fd != -EINVAL) || number == lowest)
+            return fd;
+        number /= 2;
     }
-    return fd;
+}
+
+static bool is_same_file(const struct stat *left, const struct stat *right)
+{
+    return left->st_ino == right->st_ino && left->st_dev == right->st_dev;
+}
+
+/* Moves the new file to a high descriptor. Another thread of the program may meanwhile replace either
+ * descriptor with a file of its own, which must not be closed. Returns the file's descriptor or -errno. */
+static int move_file(struct ct_stop *stop, int low, uint64_t at, const struct stat *status)
+{
+    struct stat low_status, high_status;
+    const int high = (int)duplicate_high(stop, low);
+    if (high < 0 && low > STDERR_FILENO)
+        return low;
+    const bool is_low = ct_area_stat(stop, low, at, &low_status) == 0;
+    if (is_low && is_same_file(&low_status, status))
+        ct_stop_call(stop, SYS_close, (uint64_t)low, 0, 0, 0, 0, 0);
+    if (high < 0)
+        return high;
+    if (ct_area_stat(stop, high, at, &high_status) != 0)
+        return -EBADF;
+    if (is_same_file(&high_status, status))
+        return high;
+    if (is_low && is_same_file(&high_status, &low_status)) /* replaced before it was duplicated */
+        ct_stop_call(stop, SYS_close, (uint64_t)high, 0, 0, 0, 0, 0);
+    return -EBADF;
 }
 
 /* Returns whether the thread may write a file of this size. A larger file would raise SIGXFSZ. */
@@ -164,14 +218,17 @@ int ct_area_file(struct ct_stop *stop, const char *name, const uint8_t *bytes, s
         return -EFBIG;
     if (!ct_memory_write(stop->memory, at, name, strlen(name) + 1))
         return -ESRCH;
-    const int fd = (int)create_file(stop, at);
+    const int low = (int)create_file(stop, at);
+    if (low < 0)
+        return low;
+    /* Another thread of the program may have put a different file into the descriptor. */
+    if (ct_area_stat(stop, low, at, status) != 0 || !S_ISREG(status->st_mode) || status->st_nlink > 0 ||
+        status->st_size > 0)
+        return -EBADF;
+    const int fd = move_file(stop, low, at, status);
     if (fd < 0)
         return fd;
-    int error = ct_area_stat(stop, fd, at, status);
-    /* Another thread of the program may have put a different file into the descriptor. */
-    if (error || !S_ISREG(status->st_mode) || status->st_nlink > 0 || status->st_size > 0)
-        return -EBADF;
-    error = write_file(stop, fd, bytes, count, at, room);
+    const int error = write_file(stop, fd, bytes, count, at, room);
     if (error)
         ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
     return error ? error : fd;
