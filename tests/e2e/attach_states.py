@@ -324,9 +324,21 @@ def opening_and_calling(s):
     p.end()
 
 
+def closing(s):
+    """Checks that attach names the reason if the process has closed all descriptors that it did not open, before its next call."""
+    p = Obeying(s)
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.do("os.closerange(3, pipe), os.closerange(pipe + 1, 1 << 20)")
+    equal(p.do("call()"), "0", "the result of a call")
+    said = a.end(status=1, number=None)
+    check("could not load the hook: it has closed the hook's file; try again\n" in said, said)
+    p.end()
+
+
 TESTS = {
     test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, opening,
-                                     opening_and_calling)
+                                     opening_and_calling, closing)
 }
 
 needs("ptrace")

@@ -362,9 +362,8 @@ static void take_answer(struct ct_attachment *attachment)
         return;
     }
     if (data->answer == CT_AREA_NOT_LOADED) {
-        const int length = (int)strnlen(data->why, sizeof(data->why));
-        snprintf(text, sizeof(text), "could not load the hook: %.*s", length,
-                 length ? data->why : "it has closed the hook's file; try again");
+        snprintf(text, sizeof(text), "could not load the hook: %.*s", (int)sizeof(data->why),
+                 *data->why ? data->why : "it has closed the hook's file; try again");
         fail(attachment, text);
     } else if (data->answer < sizeof(why) / sizeof(why[0]) && why[data->answer]) {
         fail(attachment, why[data->answer]);
