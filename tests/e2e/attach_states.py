@@ -6,11 +6,12 @@ import pathlib
 import platform
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
 
-from attach_test import Attach, attach, await_leave, detach, recorded, state_of, tracer_of
+from attach_test import INLINE, Attach, at_each_call, attach, await_leave, detach, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, check, equal, needs, wait_for
 from untraced import Program
 
@@ -264,7 +265,7 @@ for line in sys.stdin:
 
 
 class Obeying:
-    """A program that executes lines."""
+    """A program that executes lines. It can write to a pipe that the test reads."""
 
     def __init__(self, s):
         self.pipe, its = os.pipe()
@@ -286,6 +287,19 @@ class Obeying:
         """Returns the names of the process's files that attach has made."""
         names = [os.readlink(file) for file in pathlib.Path(f"/proc/{self.pid}/fd").iterdir()]
         return [name for name in names if name.startswith("/memfd:")]
+
+    def begin_transfer(self):
+        """Makes the program write more than fits into the pipe, and waits until the program sleeps in write()."""
+        self.order("os.write(pipe, TRANSFER)")
+        task = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}")
+        wait_for("the program to sleep in write()", lambda: (task / "syscall").read_text().startswith("1 ") and state_of(self.pid) == "S")
+
+    def end_transfer(self):
+        """Reads the pipe until the program's write() returns. Returns its result."""
+        while self.child.stdout not in (ready := select.select([self.pipe, self.child.stdout], [], [], DEADLINE_S)[0]):
+            check(ready, "the program's write() does not end")
+            os.read(self.pipe, 1 << 16)
+        return int(self.child.stdout.readline())
 
     def end(self):
         self.child.communicate(timeout=DEADLINE_S)
@@ -336,10 +350,54 @@ def closing(s):
     p.end()
 
 
+def transferring(s):
+    """Checks that attach stops another thread rather than one whose write() would return early. The other thread sleeps in a system call
+    that the kernel does not restart."""
+    p = Obeying(s)
+    p.do("threading.Thread(target=select.epoll().poll, daemon=True).start()")
+    wait_for("the thread to sleep in epoll_wait()", lambda: any(
+        call.read_text().startswith("232 ") for call in pathlib.Path(f"/proc/{p.pid}/task").glob("*/syscall")))
+    p.begin_transfer()
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    a.end()
+    equal(p.end_transfer(), 1 << 20, "bytes that write() returned")
+    p.end()
+
+
+def transferring_alone(s):
+    """Checks that attach waits before it stops the only thread, whose write() would return early. The test lets the write() end when the
+    tracer looks at the thread for the second time."""
+    p = Obeying(s)
+    p.begin_transfer()
+    looks, results = 0, []
+    wanted = f"/proc/{p.pid}/task/{p.pid}/syscall\0".encode()
+
+    def act(pid):
+        nonlocal looks
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            for at in pathlib.Path(f"/proc/{pid}/syscall").read_text().split()[1:3]:
+                try:
+                    memory.seek(int(at, 16))
+                    looks += memory.read(len(wanted)) == wanted
+                except (OSError, ValueError, OverflowError):
+                    pass
+        if looks == 3 and not results:  # each look is two stops, at its entry and its exit
+            results.append(p.end_transfer())
+
+    a = Attach(s, p.pid, "--wait", "1s")
+    at_each_call(a, act)
+    check("made no CUDA call in this time and was not changed" in a.said, a.said)
+    equal(results, [1 << 20], "bytes that write() returned")
+    p.end()
+
+
 TESTS = {
     test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, opening,
                                      opening_and_calling, closing)
 }
+if not INLINE:  # which stops all threads
+    TESTS |= {test.__name__: test for test in (transferring, transferring_alone)}
 
 needs("ptrace")
 for name in sys.argv[1:] or TESTS:

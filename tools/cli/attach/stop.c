@@ -7,6 +7,7 @@
  * sequence. */
 #include "stop.h"
 
+#include "system_call.h"
 #include "tracer.h"
 
 #include "clock.h"
@@ -25,6 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -32,8 +34,10 @@ enum {
     LONGEST_PATIENCE_NS = 320000000
 }; /* how long to wait before interrupting another thread */
 #define PATIENCE_NS UINT64_C(5000000000)
-#define CALL_NS     UINT64_C(5000000000)
-#define RUN_NS      UINT64_C(30000000000)
+/* How long to wait for a thread that is not transferring data. */
+#define SPARE_NS UINT64_C(1000000000)
+#define CALL_NS  UINT64_C(5000000000)
+#define RUN_NS   UINT64_C(30000000000)
 enum { SYSTEM_CALL_BYTES = 2, RED_ZONE_BYTES = 128 };
 
 /* ---- stops ---- */
@@ -190,38 +194,12 @@ struct candidate {
     pid_t thread;
     int rank; /* the lowest is tried first */
 };
-
-/* Sleeping system calls that the kernel restarts after a thread has been stopped. */
-static const int restarted[] = { SYS_futex, SYS_nanosleep,    SYS_clock_nanosleep, SYS_poll,
-                                 SYS_ppoll, SYS_select,       SYS_pselect6,        SYS_read,
-                                 SYS_wait4, SYS_waitid,       SYS_accept,          SYS_accept4,
-                                 SYS_pause, SYS_rt_sigsuspend };
-/* System calls that fail with EINTR when a thread is stopped, without having had any effect. restart()
- * repeats them. Calls on a socket are included because the socket may have a timeout. Calls with a time limit
- * are included because the limit may be in read-only memory. */
-static const int ended[] = { SYS_epoll_wait,     SYS_epoll_pwait, 441 /* epoll_pwait2 */,
-                             SYS_semop,          SYS_semtimedop,  SYS_rt_sigtimedwait,
-                             SYS_msgrcv,         SYS_msgsnd,      SYS_io_getevents,
-                             SYS_io_uring_enter, SYS_select,      SYS_pselect6,
-                             SYS_ppoll,          SYS_read,        SYS_readv,
-                             SYS_recvfrom,       SYS_recvmsg,     SYS_recvmmsg,
-                             SYS_write,          SYS_writev,      SYS_sendto,
-                             SYS_sendmsg,        SYS_sendmmsg,    SYS_accept,
-                             SYS_accept4,        SYS_connect };
-
-static bool is_among(int64_t number, const int *numbers, size_t count)
-{
-    while (count > 0 && numbers[count - 1] != number)
-        count--;
-    return count > 0;
-}
-#define IS_AMONG(number, numbers) is_among(number, numbers, sizeof(numbers) / sizeof((numbers)[0]))
+enum { SLEEPS, RUNS, SLEEPS_ELSE, TRANSFERS, IS_STUCK };
 
 /* Ranks threads by how suitable they are. Threads that sleep in a call that will be restarted are best,
- * followed by running threads. */
+ * followed by running threads, whose call is unknown. A stop would cut a transfer short. */
 static int rank_of(pid_t pid, pid_t thread)
 {
-    enum { SLEEPS, RUNS, SLEEPS_ELSE, IS_STUCK };
     char file[32], text[256];
     snprintf(file, sizeof(file), "task/%d/stat", (int)thread);
     const char *state = ct_proc_read(pid, file, text, sizeof(text)) == 0 ? strrchr(text, ')') : NULL;
@@ -229,12 +207,16 @@ static int rank_of(pid_t pid, pid_t thread)
         return IS_STUCK;
     if (state[2] == 'R')
         return RUNS;
+    const bool sleeps = state[2] == 'S';
     snprintf(file, sizeof(file), "task/%d/syscall", (int)thread);
     if (ct_proc_read(pid, file, text, sizeof(text)) != 0)
         return SLEEPS_ELSE;
-    char *end;
-    const long number = strtol(text, &end, 10);
-    return end != text && IS_AMONG(number, restarted) ? SLEEPS : SLEEPS_ELSE;
+    struct ct_system_call call;
+    if (!ct_system_call_read(&call, text))
+        return SLEEPS_ELSE;
+    if (ct_system_call_restarts(&call))
+        return SLEEPS;
+    return sleeps && ct_system_call_transfers(&call) ? TRANSFERS : SLEEPS_ELSE;
 }
 
 static int by_rank(const void *left, const void *right)
@@ -396,20 +378,29 @@ static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_fo
 }
 
 /* Interrupts the process's threads one after the other until one has stopped. Any thread will do, because a
- * stopped thread should not have to wait for the others. */
-static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_stop_for what_for)
+ * stopped thread should not have to wait for the others. Until `spare_ns`, leaves out threads that transfer
+ * data. Returns -EBUSY if these are all threads. */
+static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, uint64_t spare_ns,
+                          enum ct_stop_for what_for)
 {
     struct candidate *candidates;
     const size_t count = list(stop->memory->pid, &candidates);
-    size_t refusals = 0;
+    const bool spares = ct_monotonic_ns() < spare_ns;
+    size_t refusals = 0, spared = 0;
     int error = -EAGAIN;
     for (size_t i = 0; error == -EAGAIN && i < count; i++) {
+        if (spares && candidates[i].rank == TRANSFERS) {
+            spared++;
+            continue;
+        }
         error = ct_stop_seize(stop, candidates[i].thread);
         error = error ? error : ct_stop_interrupt(stop);
         refusals += error == -EPERM;
         error = error ? -EAGAIN : wait_for_any(stop, ct_monotonic_ns() + patience_ns, what_for);
     }
     free(candidates);
+    if (count > 0 && spared == count)
+        return -EBUSY;
     return refusals < count ? error : count == 0 ? -ESRCH : -EPERM;
 }
 
@@ -418,16 +409,20 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_st
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for)
 {
     *stop = (struct ct_stop){ .memory = memory };
-    const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_NS;
+    const uint64_t begun_ns = ct_monotonic_ns();
     uint64_t patience_ns = FIRST_PATIENCE_NS;
     int error = find_system_call(stop);
     if (error)
         return error;
     for (;;) {
-        error = interrupt_each(stop, patience_ns, what_for);
+        error = interrupt_each(stop, patience_ns, begun_ns + SPARE_NS, what_for);
+        if (error == -EBUSY) {
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+            continue;
+        }
         if (error == -EAGAIN)
             error = wait_for_any(stop, ct_monotonic_ns() + patience_ns, what_for);
-        if (error != -EAGAIN || ct_monotonic_ns() >= until_ns)
+        if (error != -EAGAIN || ct_monotonic_ns() >= begun_ns + PATIENCE_NS)
             break;
         patience_ns = patience_ns < LONGEST_PATIENCE_NS ? patience_ns * 2 : patience_ns;
     }
@@ -567,7 +562,7 @@ static bool has_signal(const struct ct_stop *stop)
 static void restart(struct ct_stop *stop)
 {
     struct user_regs_struct *registers = &stop->registers;
-    if ((int64_t)registers->rax != -EINTR || !IS_AMONG((int64_t)registers->orig_rax, ended) ||
+    if ((int64_t)registers->rax != -EINTR || !ct_system_call_fails((int64_t)registers->orig_rax) ||
         has_signal(stop))
         return;
     registers->rax = registers->orig_rax;
