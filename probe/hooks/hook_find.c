@@ -113,16 +113,27 @@ static void compare(const char *name, uint64_t offset, void *data)
     search->is_found = true;
 }
 
+static bool is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(name, *names) != 0)
+        names++;
+    return *names;
+}
+
 /* To probe a function's return, the kernel replaces the return address on the stack. */
 bool ct_hook_keeps_return_address(const char *name)
 {
-    static const char *const names[] = { "setjmp",       "_setjmp",    "sigsetjmp",
-                                         "__sigsetjmp",  "getcontext", "swapcontext",
-                                         "__getcontext", "vfork",      "__vfork" };
-    size_t i = 0;
-    while (i < sizeof(names) / sizeof(names[0]) && strcmp(name, names[i]) != 0)
-        i++;
-    return i < sizeof(names) / sizeof(names[0]);
+    static const char *const names[] = { "setjmp",     "_setjmp",     "sigsetjmp",    "__sigsetjmp",
+                                         "getcontext", "swapcontext", "__getcontext", "vfork",
+                                         "__vfork",    NULL };
+    return is_among(name, names);
+}
+
+/* The loader finds the caller's library by the return address, for RTLD_NEXT and for the search path. */
+bool ct_hook_examines_caller(const char *name)
+{
+    static const char *const names[] = { "dlsym", "dlvsym", "dlopen", "dlmopen", NULL };
+    return is_among(name, names);
 }
 
 /* If the return address on the stack has been replaced by a probe, the C++ unwinder does not recognize it,
@@ -153,6 +164,13 @@ static bool find_in_library(struct ct_hook_entry *hook, char why[WHY_BYTES])
 {
     if (!hook->rule.is_entry && ct_hook_keeps_return_address(hook->symbol)) {
         snprintf(why, WHY_BYTES, "%s saves its return address: a probe of its return would crash the program",
+                 hook->symbol);
+        return false;
+    }
+    if (!hook->rule.is_entry && ct_hook_examines_caller(hook->symbol)) {
+        snprintf(why, WHY_BYTES,
+                 "%s examines the address of its caller: a probe of its return would change its result; "
+                 "record it 'at entry'",
                  hook->symbol);
         return false;
     }

@@ -24,6 +24,9 @@ size_t ct_hook_function_length(const char *symbol);
 /* Returns whether a hook on the function's return would crash the program, because the function saves its
  * return address for later or returns twice. */
 bool ct_hook_keeps_return_address(const char *name);
+/* Returns whether a hook on the function's return would change its result, because the function examines its
+ * return address. */
+bool ct_hook_examines_caller(const char *name);
 /* Returns whether a C++ exception could leave the function, judging by its name and by the library's
  * dependencies. */
 bool ct_hook_may_throw(const struct ct_elf *elf, const char *symbol);

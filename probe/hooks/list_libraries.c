@@ -226,7 +226,8 @@ static void print_function(const struct found *found, const struct ct_elf *elf,
     if (!target)
         return;
     snprintf(target, length, "uprobe:%s:%s", found->file->path, name);
-    const bool is_kept = ct_hook_keeps_return_address(name), is_left = ct_hook_may_throw(elf, name);
+    const bool is_kept = ct_hook_keeps_return_address(name), is_left = ct_hook_may_throw(elf, name),
+               is_examined = ct_hook_examines_caller(name);
     char *remark = NULL;
     if (function->before && asprintf(&remark, "has the same code as %s", function->before) < 0)
         remark = NULL;
@@ -236,12 +237,13 @@ static void print_function(const struct found *found, const struct ct_elf *elf,
                          /* A table can have only one hook on the same code. */
                          : found->list->options->verbose ? remark
                                                          : NULL;
-    ct_list_print(found->list, target, name, is_kept || is_left ? &at_entry : NULL,
-                  barred    ? NULL
-                  : remark  ? remark
-                  : is_kept ? "only 'at entry': it saves its return address"
-                  : is_left ? "only 'at entry', or with 'nothrow' if no C++ exception leaves it"
-                            : NULL,
+    ct_list_print(found->list, target, name, is_kept || is_examined || is_left ? &at_entry : NULL,
+                  barred        ? NULL
+                  : remark      ? remark
+                  : is_kept     ? "only 'at entry': it saves its return address"
+                  : is_examined ? "only 'at entry': it examines the address of its caller"
+                  : is_left     ? "only 'at entry', or with 'nothrow' if no C++ exception leaves it"
+                                : NULL,
                   barred);
     free(remark);
     free(target);

@@ -72,7 +72,8 @@ ABSENT = [
     (f"uprobe:{CPP}:hookable_put f", "a C++ exception that leaves a function with a probe of its return ends the program: record hookable_put 'at "
      "entry', or add 'nothrow' if no exception leaves it"),
     ("uprobe:/lib/libc.so.6:_setjmp f", "_setjmp saves its return address: a probe of its return would crash the program"),
-]
+] + [(f"uprobe:/lib/libc.so.6:{name} f", f"{name} examines the address of its caller: a probe of its return would change its result; record it 'at "
+      "entry'") for name in ("dlsym", "dlvsym", "dlopen", "dlmopen")]
 ABSENT_TRACEPOINTS = [
     ("tracepoint:sched:no_such f", "the kernel has no tracepoint sched:no_such, or its module is not loaded"),
     ("tracepoint:../events/sched:sched_switch f", "the kernel has no tracepoint ../events/sched:sched_switch, or its module is not loaded"),

@@ -1,5 +1,6 @@
 """Tests the calls that `cudatrace probe --hooks` records for library functions and tracepoints, with their fields."""
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -69,6 +70,15 @@ def entries(s):
           [(CALL, 0, 0), ("put", 0, 1), (CALL, 0, 0), ("around", 0, 1), ("around", 0, 1), (CALL, 0, 0), ("put", 0, 1), ("put", 0, 1)],
           "calls and entries")
     s.check_identity(lost=0)
+
+
+def examined_callers(s):
+    """Checks that dlsym(RTLD_NEXT), whose result depends on its caller, works in a program with a hook on the entry of dlsym()."""
+    libc, = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if line.endswith("/libc.so.6")}
+    hooks = Hooks(s, f"uprobe:{libc}:dlsym dlsym name=arg1:str at entry")
+    pid = hooks.run("--times", 0)
+    hooks.probe.end()
+    check("hookable_put" in [f["name"] for f in hooks.fields(pid, "dlsym")], "the call of dlsym() is not recorded")
 
 
 def conditions(s):
@@ -210,7 +220,7 @@ def refused(s):
     hooks.probe.end()
 
 
-CASES = values, depths, entries, conditions, tracepoints, machine, machine_losses, reload, refused
+CASES = values, depths, entries, examined_callers, conditions, tracepoints, machine, machine_losses, reload, refused
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:

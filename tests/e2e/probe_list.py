@@ -97,6 +97,8 @@ def libraries(s):
     check(f"# uprobe:{libc}:_exit  # has the same code as _Exit" in lines, "another name of a function is not refused")
     equal(listed(f"uprobe:{libc}:_exit", options=["-v"]), [f"uprobe:{libc}:_exit _exit"], "a function whose other name is not listed")
     check(f"uprobe:{libc}:_setjmp _setjmp at entry  # only 'at entry': it saves its return address" in lines, "the line of _setjmp")
+    equal(listed(f"uprobe:{libc}:dlsym", options=["-v"]),
+          [f"uprobe:{libc}:dlsym dlsym at entry  # only 'at entry': it examines the address of its caller"], "the line of dlsym")
     driver = SIMCUDA / "libcuda.so.1"
     equal(listed(f"uprobe:{driver}:cuInit"), [f"# uprobe:{driver}:cuInit  # the probe records it itself, unless --calls excludes it"], "the driver")
     lines = listed(f"uprobe:{CPP.parent}/libhookable_c*.so:hookable_put", options=["-v"])

@@ -4,6 +4,7 @@
 #include "hookable.h"
 #include "workload.h"
 
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ int main(int argc, char **argv)
     put(2, long_name);
     put(3, "a \"quote\", and \xff");
     ENSURE(hookable_put(NULL, NULL, 0, 0, 0, 0, 0, 0) == 0);
+    ENSURE(dlsym(RTLD_NEXT, "hookable_put"));
     for (int i = 0; i < 3; i++)
         ENSURE(hookable_name(&text, i) == text);
     return 0;
