@@ -8,6 +8,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 
@@ -250,8 +251,9 @@ def dispatching(s):
 
 # Executes the lines of its input.
 OBEYING = """
-import ctypes, os, select, sys, threading
-driver, number, pipe, TRANSFER = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), int(sys.argv[1]), bytes(1 << 20)
+import ctypes, os, select, socket, sys, threading
+driver, number, pipe = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), int(sys.argv[1])
+peer, BYTES, TRANSFER = socket.socket(fileno=pipe), 1 << 20, bytes(1 << 20)
 def call():
     return driver.cuDriverGetVersion(ctypes.byref(number))
 def numbers(count):
@@ -264,14 +266,26 @@ for line in sys.stdin:
 """
 
 
+TRANSFER_BYTES = 1 << 20
+# {name: (number of the system call, the line that makes it)}. Each transfers TRANSFER_BYTES, and sleeps in between.
+TRANSFERS = {
+    "write": (1, "os.write(pipe, TRANSFER)"),
+    "writev": (20, "os.writev(pipe, [TRANSFER])"),
+    "send": (44, "peer.send(TRANSFER)"),
+    "sendmsg": (46, "peer.sendmsg([TRANSFER])"),
+    "recv": (45, "len(peer.recv(BYTES, socket.MSG_WAITALL))"),
+    "recvmsg": (47, "len(peer.recvmsg(BYTES, 0, socket.MSG_WAITALL)[0])"),
+}
+
+
 class Obeying:
-    """A program that executes lines. It can write to a pipe that the test reads."""
+    """A program that executes lines. It has a socket, at whose other end is the test."""
 
     def __init__(self, s):
-        self.pipe, its = os.pipe()
-        self.child = s.start(sys.executable, "-c", OBEYING, its, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             pass_fds=[its])
-        os.close(its)
+        self.socket, its = socket.socketpair()
+        self.child = s.start(sys.executable, "-c", OBEYING, its.fileno(), preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             pass_fds=[its.fileno()])
+        its.close()
         self.pid = self.child.pid
         equal(self.do("call()"), "0", "the result of a call")
 
@@ -288,39 +302,57 @@ class Obeying:
         names = [os.readlink(file) for file in pathlib.Path(f"/proc/{self.pid}/fd").iterdir()]
         return [name for name in names if name.startswith("/memfd:")]
 
-    def begin_transfer(self):
-        """Makes the program write more than fits into the pipe, and waits until the program sleeps in write()."""
-        self.order("os.write(pipe, TRANSFER)")
-        task = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}")
-        wait_for("the program to sleep in write()", lambda: (task / "syscall").read_text().startswith("1 ") and state_of(self.pid) == "S")
+    def table_size(self):
+        return int(re.search(r"FDSize:\t(\d+)", pathlib.Path(f"/proc/{self.pid}/status").read_text())[1])
 
-    def end_transfer(self):
-        """Reads the pipe until the program's write() returns. Returns its result."""
-        while self.child.stdout not in (ready := select.select([self.pipe, self.child.stdout], [], [], DEADLINE_S)[0]):
-            check(ready, "the program's write() does not end")
-            os.read(self.pipe, 1 << 16)
+    def begin_transfer(self, kind):
+        """Makes the program send or receive a part of its bytes, and waits until the program sleeps in the system call."""
+        number, line = TRANSFERS[kind]
+        if "recv" in kind:
+            self.socket.sendall(bytes(TRANSFER_BYTES // 16))
+        self.order(line)
+        call = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/syscall")
+        wait_for(f"the program to sleep in {kind}()", lambda: call.read_text().startswith(f"{number} ") and state_of(self.pid) == "S")
+
+    def end_transfer(self, kind):
+        """Sends or receives until the program's system call returns. Returns its result."""
+        if "recv" in kind:
+            self.socket.sendall(bytes(TRANSFER_BYTES - TRANSFER_BYTES // 16))
+        while self.child.stdout not in (ready := select.select([self.socket, self.child.stdout], [], [], DEADLINE_S)[0]):
+            check(ready, f"the program's {kind}() does not end")
+            self.socket.recv(1 << 16)
         return int(self.child.stdout.readline())
 
     def end(self):
         self.child.communicate(timeout=DEADLINE_S)
         equal(self.child.returncode, 0, "its exit status")
-        os.close(self.pipe)
+        self.socket.close()
 
 
 def opening(s):
     """Checks that between the attach and the next call, the process's open() returns the same numbers as without attach, also if it may open
-    only one more file."""
+    only one more file, and if the kernel's table of its descriptors is almost full."""
     p = Obeying(s)
-    second = int(re.findall(r"\d+", p.do("numbers(2)"))[1])
-    for limit, count in (None, 20), (second + 1, 1):
-        if limit:
-            resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (limit, resource.prlimit(p.pid, resource.RLIMIT_NOFILE)[1]))
+    first, second = re.findall(r"\d+", p.do("numbers(2)"))
+    hard = resource.prlimit(p.pid, resource.RLIMIT_NOFILE)[1]
+
+    def check_numbers(what, count):
         before = p.do(f"numbers({count})")
         a = Attach(s, p.pid)
         a.await_armed(p.pid)
-        equal(p.do(f"numbers({count})"), before, f"numbers of new descriptors, with a limit of {limit}")
+        equal(p.do(f"numbers({count})"), before, f"numbers of new descriptors {what}")
         a.end()
-        equal(p.files(), [], f"files of attach, with a limit of {limit}")
+        equal(p.files(), [], f"files of attach {what}")
+
+    check_numbers("at first", 20)
+    size = p.table_size()
+    for limit, count in (int(second) + 1, 1), (int(first) + 1, 0):
+        resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (limit, hard))
+        check_numbers(f"with a limit of {limit}", count)
+    resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (min(8 * size, hard), hard))
+    p.do(f"[os.dup(pipe) for _ in range({size - 16 - int(second)})]")
+    check_numbers("in a table that is almost full", 15)
+    check(p.table_size() > size, "attach has not used a number beyond the table's", size)
     p.end()
 
 
@@ -351,17 +383,18 @@ def closing(s):
 
 
 def transferring(s):
-    """Checks that attach stops another thread rather than one whose write() would return early. The other thread sleeps in a system call
-    that the kernel does not restart."""
+    """Checks that attach stops another thread rather than one whose system call would return early. The other thread sleeps in a system
+    call that the kernel does not restart."""
     p = Obeying(s)
     p.do("threading.Thread(target=select.epoll().poll, daemon=True).start()")
     wait_for("the thread to sleep in epoll_wait()", lambda: any(
         call.read_text().startswith("232 ") for call in pathlib.Path(f"/proc/{p.pid}/task").glob("*/syscall")))
-    p.begin_transfer()
-    a = Attach(s, p.pid)
-    a.await_armed(p.pid)
-    a.end()
-    equal(p.end_transfer(), 1 << 20, "bytes that write() returned")
+    for kind in TRANSFERS:
+        p.begin_transfer(kind)
+        a = Attach(s, p.pid)
+        a.await_armed(p.pid)
+        a.end()
+        equal(p.end_transfer(kind), TRANSFER_BYTES, f"bytes that {kind}() returned")
     p.end()
 
 
@@ -369,7 +402,7 @@ def transferring_alone(s):
     """Checks that attach waits before it stops the only thread, whose write() would return early. The test lets the write() end when the
     tracer looks at the thread for the second time."""
     p = Obeying(s)
-    p.begin_transfer()
+    p.begin_transfer("write")
     looks, results = 0, []
     wanted = f"/proc/{p.pid}/task/{p.pid}/syscall\0".encode()
 
@@ -383,12 +416,12 @@ def transferring_alone(s):
                 except (OSError, ValueError, OverflowError):
                     pass
         if looks == 3 and not results:  # each look is two stops, at its entry and its exit
-            results.append(p.end_transfer())
+            results.append(p.end_transfer("write"))
 
     a = Attach(s, p.pid, "--wait", "1s")
     at_each_call(a, act)
     check("made no CUDA call in this time and was not changed" in a.said, a.said)
-    equal(results, [1 << 20], "bytes that write() returned")
+    equal(results, [TRANSFER_BYTES], "bytes that write() returned")
     p.end()
 
 
