@@ -1,6 +1,8 @@
 #include "command.h"
 
 #include "clock.h"
+#include "descriptor_share.h"
+#include "listener.h"
 #include "private_file.h"
 #include "real_user.h"
 #include "selection.h"
@@ -36,15 +38,9 @@ struct client {
     struct client *next;
 };
 
-struct listener {
-    uv_pipe_t pipe;
-    struct ct_commands *commands;
-    bool is_last; /* the close callback also frees the commands */
-};
-
 struct ct_commands {
     uv_loop_t *loop;
-    struct listener *listener; /* NULL if it could not be recreated */
+    struct ct_listener *listener; /* NULL if it could not be recreated */
     char path[128];
     ino_t inode; /* the socket's inode; a successor may have bound the same path */
     struct ct_command_handler handler;
@@ -291,47 +287,46 @@ static bool is_member(int fd, gid_t first, gid_t group)
 }
 
 /* Determines the peer's user. Returns false if the connection must be refused. */
-static bool may_connect(struct client *client)
+static bool may_connect(struct client *client, int fd)
 {
     struct ucred peer;
     socklen_t bytes = sizeof(peer);
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&client->pipe, &fd) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+    const struct ct_commands *commands = client->commands;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
         return false;
     client->uid = peer.uid;
-    client->is_reader = is_owner(client) || is_member(fd, peer.gid, client->commands->handler.readers);
-    struct ct_holding his = { 0 }, all = { 0 };
-    for (const struct client *other = client->commands->clients; other; other = other->next) {
-        his.has[CT_SHARED_CLIENTS] += other != client && other->uid == client->uid;
-        all.has[CT_SHARED_CLIENTS] += other != client;
+    client->is_reader = is_owner(client) || is_member(fd, peer.gid, commands->handler.readers);
+    if (is_owner(client))
+        return true;
+    struct ct_holding his = { 0 }, others = { 0 };
+    for (const struct client *other = commands->clients; other; other = other->next) {
+        his.has[CT_SHARED_CLIENTS] += other->uid == client->uid;
+        others.has[CT_SHARED_CLIENTS] += !is_owner(other);
     }
-    return is_owner(client) ||
-           (client->commands->handler.system && ct_share_has_room(&all, &his, CT_SHARED_CLIENTS, 0));
+    return commands->handler.system &&
+           ct_share_has_room(&others, &his, CT_SHARED_CLIENTS, ct_descriptors_for_clients());
 }
 
-static void on_connection(uv_stream_t *stream, int status)
+static void on_connection(int fd, void *data)
 {
-    struct ct_commands *commands = ((struct listener *)stream->data)->commands;
-    struct client *client = status == 0 ? calloc(1, sizeof(*client)) : NULL;
-    if (!client)
+    struct ct_commands *commands = data;
+    struct client *client = calloc(1, sizeof(*client));
+    if (client)
+        client->commands = commands;
+    if (!client || !may_connect(client, fd)) {
+        close(fd);
+        free(client);
         return;
-    client->commands = commands;
-    uv_pipe_init(stream->loop, &client->pipe, 0);
+    }
+    uv_pipe_init(commands->loop, &client->pipe, 0);
     client->pipe.data = client;
     client->next = commands->clients;
     commands->clients = client;
-    if (uv_accept(stream, (uv_stream_t *)&client->pipe) != 0 || !may_connect(client) ||
-        uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) != 0)
+    const int error = uv_pipe_open(&client->pipe, fd);
+    if (error)
+        close(fd);
+    if (error || uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) != 0)
         drop(client);
-}
-
-static void on_listener_closed(uv_handle_t *handle)
-{
-    struct listener *listener = handle->data;
-    if (listener->is_last)
-        free(listener->commands);
-    free(listener);
 }
 
 /* Binds a socket to its path without libuv, because libuv would later unlink the path, even if another
@@ -358,26 +353,13 @@ static int bind_socket(struct ct_commands *commands)
     return error ? error : fd;
 }
 
-/* Returns 0 or a libuv error. After an error, the caller must still close the listener if it is set. */
+/* Returns 0 or a libuv error. */
 static int start_listening(struct ct_commands *commands)
 {
     const int fd = bind_socket(commands);
     if (fd < 0)
         return fd;
-    struct listener *listener = calloc(1, sizeof(*listener));
-    if (!listener) {
-        close(fd);
-        return UV_ENOMEM;
-    }
-    listener->commands = commands;
-    uv_pipe_init(commands->loop, &listener->pipe, 0);
-    listener->pipe.data = listener;
-    commands->listener = listener;
-    int error = uv_pipe_open(&listener->pipe, fd);
-    if (error)
-        close(fd);
-    else
-        error = uv_listen((uv_stream_t *)&listener->pipe, 64, on_connection);
+    const int error = ct_listener_create(commands->loop, fd, on_connection, commands, &commands->listener);
     CT_TEST_POINT("command.listening");
     return error;
 }
@@ -404,7 +386,7 @@ bool ct_commands_are_named(const struct ct_commands *commands)
 bool ct_commands_renew(struct ct_commands *commands)
 {
     if (commands->listener)
-        uv_close((uv_handle_t *)&commands->listener->pipe, on_listener_closed);
+        ct_listener_destroy(commands->listener);
     commands->listener = NULL;
     return start_listening(commands) == 0;
 }
@@ -497,10 +479,7 @@ void ct_commands_destroy(struct ct_commands *commands, const char *left, const c
          * daemon has exited when the connection is closed. */
         drop(client);
     }
-    if (!commands->listener) {
-        free(commands);
-        return;
-    }
-    commands->listener->is_last = true;
-    uv_close((uv_handle_t *)&commands->listener->pipe, on_listener_closed);
+    if (commands->listener)
+        ct_listener_destroy(commands->listener);
+    free(commands);
 }

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "cut_guard.h"
+#include "descriptor_share.h"
 #include "gpu_source.h"
 #include "log.h"
 #include "notify.h"
@@ -17,7 +18,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* A full batch is followed immediately by the next one. While calls arrive, a batch is made every PACE_MS, or
  * sooner if a ring would otherwise exceed CT_FILL_WANTED. After two empty batches in a row, the next batch
@@ -489,9 +489,18 @@ static void stop_loop(struct daemon *daemon)
     ct_log_catch_up(UINT64_MAX);
 }
 
+static int cannot_start(const char *what, int error, char *message)
+{
+    snprintf(message, CT_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "", uv_strerror(error));
+    return 1;
+}
+
 static int start(struct daemon *daemon, char *message)
 {
     const struct ct_daemon_options *options = daemon->options;
+    int error = uv_loop_init(&daemon->loop);
+    if (error)
+        return cannot_start("", error, message);
     if (ct_session_open(&daemon->session, options->shm_dir, options->session, options->system,
                         ct_trace_identity(options->database), options->ring_bytes, options->clock,
                         message) != 0)
@@ -514,7 +523,7 @@ static int start(struct daemon *daemon, char *message)
                "writing to %s: the earlier files, from %s on, are complete, or of another boot or version",
                daemon->database, options->database);
     ct_log_stamp(daemon->stamp);
-    uv_loop_init(&daemon->loop);
+    uv_update_time(&daemon->loop);
     ct_tracking_init(&daemon->tracking, &daemon->loop, options->shm_dir, daemon->session.control, on_found,
                      on_end, daemon);
     uv_timer_init(&daemon->loop, &daemon->pace);
@@ -547,7 +556,7 @@ static int start(struct daemon *daemon, char *message)
     daemon->tracking.unrecorded.source.next = ct_gpu_source_create(options->gpu_interval_ns);
     if (options->workers > 1)
         ct_store_commit_by_thread(ledger->store);
-    int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
+    error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_tracking_start(&daemon->tracking, &daemon->session, options->system);
     const char *what = "";
@@ -555,11 +564,8 @@ static int start(struct daemon *daemon, char *message)
         what = socket_path; /* for example, another user's socket exists at that path */
     if (!error)
         error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
-    if (error) {
-        snprintf(message, CT_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "",
-                 uv_strerror(error));
-        return 1;
-    }
+    if (error)
+        return cannot_start(what, error, message);
     uv_signal_start(&daemon->term, on_signal, SIGTERM);
     uv_signal_start(&daemon->interrupt, on_signal, SIGINT);
     uv_signal_start(&daemon->hangup, on_hangup, SIGHUP);
@@ -577,17 +583,10 @@ int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void
     /* If the daemon fails to start, the process exits, which releases everything. */
     static struct daemon daemon;
     daemon.options = options;
-    /* Each traced process needs two descriptors. */
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
     signal(SIGPIPE, SIG_IGN);
     ct_guard_install();
-    const int status = start(&daemon, message);
-    if (status != 0)
-        return status;
+    if (!ct_descriptors_require(message) || start(&daemon, message) != 0)
+        return 1;
     on_ready(data);
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_serving, "serving session %s, database %s", daemon.session.name,

@@ -114,11 +114,12 @@ int ct_worker_create(uv_loop_t *loop, struct ct_collection *collection, ct_worke
     worker->data = data;
     uv_mutex_init(&worker->mutex);
     uv_cond_init(&worker->cond);
-    uv_async_init(loop, &worker->done, on_done);
+    int error = uv_async_init(loop, &worker->done, on_done);
     worker->done.data = worker;
     const uv_thread_options_t options = { .flags = UV_THREAD_HAS_STACK_SIZE,
                                           .stack_size = CT_DEMANGLE_STACK_BYTES };
-    const int error = uv_thread_create_ex(&worker->thread, &options, thread_main, worker);
+    if (!error)
+        error = uv_thread_create_ex(&worker->thread, &options, thread_main, worker);
     if (error)
         return error;
     *result = worker;

@@ -1,5 +1,6 @@
 #include "watch.h"
 
+#include "descriptor_share.h"
 #include "log.h"
 #include "proc_file.h"
 #include "shm_segment.h"
@@ -10,7 +11,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,22 +60,13 @@ static uint32_t mappings_allowed(void)
 }
 
 /* Returns the number of processes that can be read at once. Each process needs two descriptors, and four
- * mappings once its segment is truncated. Some descriptors and mappings are reserved for the database, the
- * loop, its connections and blocks of lanes. Without this reserve, the daemon could not even check which
- * processes have ended. */
-static uint32_t processes_allowed(void)
+ * mappings once its segment is truncated. Some mappings are reserved for the database and blocks of lanes. */
+static uint32_t processes_allowed(bool system)
 {
-    enum { DESCRIPTORS = 2, OWN = 48, MAPPINGS = 4, OWN_MAPPINGS = 4096 };
+    enum { MAPPINGS = 4, OWN_MAPPINGS = 4096 };
     const uint32_t mappings = mappings_allowed();
-    uint32_t most =
-        mappings > 2 * OWN_MAPPINGS ? (mappings - OWN_MAPPINGS) / MAPPINGS : OWN_MAPPINGS / MAPPINGS;
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
-        return most;
-    /* Reserve all descriptors that connections may use, unless that would take up most of the limit. */
-    const uint32_t limit = (uint32_t)files.rlim_cur;
-    const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
-    return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
+    return ct_descriptors_for_processes(
+        mappings > 2 * OWN_MAPPINGS ? (mappings - OWN_MAPPINGS) / MAPPINGS : OWN_MAPPINGS / MAPPINGS, system);
 }
 
 static struct seen **bucket(struct ct_watch *watch, const char *path)
@@ -344,7 +335,7 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
     watch->on_process = on_process;
     watch->on_refused = on_refused;
     watch->data = data;
-    watch->open_max = processes_allowed();
+    watch->open_max = processes_allowed(system);
     watch->system = system;
     watch->dir = dir;
     watch->uid = uid;

@@ -1,5 +1,6 @@
 #include "doctor_command.h"
 
+#include "descriptors.h"
 #include "doctor_machine.h"
 #include "held_daemon.h"
 #include "installed.h"
@@ -215,17 +216,17 @@ static void say_probe(struct ct_doctor *doctor, const struct ct_probe *probe, co
     sqlite3_close(trace);
 }
 
-/* Returns whether the command can open too few files to be recorded, after reporting it. */
+/* Returns whether the command can open too few files to be recorded, after reporting it. A hook needs fewer
+ * than a daemon. */
 static bool has_few_descriptors(struct ct_doctor *doctor)
 {
-    enum { NEEDED = 24 }; /* by a daemon and its trace; a hook needs fewer */
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= NEEDED)
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= CT_DAEMON_DESCRIPTORS_MIN)
         return false;
     MISS("open files",
          "the limit on open files (ulimit -n, RLIMIT_NOFILE) is %llu, too low for a daemon or a recorded "
          "program: raise it to at least %d; the command was not started",
-         (unsigned long long)files.rlim_cur, NEEDED);
+         (unsigned long long)files.rlim_cur, CT_DAEMON_DESCRIPTORS_MIN);
     return true;
 }
 
