@@ -1,5 +1,6 @@
 #include "command.h"
 
+#include "claimed_name.h"
 #include "clock.h"
 #include "descriptor_share.h"
 #include "listener.h"
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -329,36 +329,15 @@ static void on_connection(int fd, void *data)
         drop(client);
 }
 
-/* Binds a socket to its path without libuv, because libuv would later unlink the path, even if another
- * process owned it by then. Returns a descriptor or a libuv error. */
-static int bind_socket(struct ct_commands *commands)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    struct stat status;
-    if (strlen(commands->path) >= sizeof(address.sun_path))
-        return UV_ENAMETOOLONG;
-    strcpy(address.sun_path, commands->path);
-    unlink(commands->path); /* the session's lock proves that the socket is not in use */
-    CT_TEST_POINT("command.binding");
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const mode_t mask = umask(commands->handler.system ? 0111 : 0177);
-    const int error = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0
-                          ? 0
-                          : uv_translate_sys_error(errno);
-    umask(mask);
-    if (!error && stat(commands->path, &status) == 0)
-        commands->inode = status.st_ino;
-    if (error && fd >= 0)
-        close(fd);
-    return error ? error : fd;
-}
-
 /* Returns 0 or a libuv error. */
 static int start_listening(struct ct_commands *commands)
 {
-    const int fd = bind_socket(commands);
+    /* libuv does not bind the socket, because it would later unlink the path, even if another process owned
+     * it by then. The session's lock proves that a socket at the path is not in use. */
+    const int fd = ct_claimed_socket(commands->path, SOCK_STREAM, commands->handler.system ? 0111 : 0177,
+                                     &commands->inode);
     if (fd < 0)
-        return fd;
+        return uv_translate_sys_error(-fd);
     const int error = ct_listener_create(commands->loop, fd, on_connection, commands, &commands->listener);
     CT_TEST_POINT("command.listening");
     return error;

@@ -10,6 +10,7 @@
 #include "quota_report.h"
 #include "recorder.h"
 #include "session.h"
+#include "taken_name.h"
 #include "test_point.h"
 #include "trace_files.h"
 #include "worker_thread.h"
@@ -489,9 +490,12 @@ static void stop_loop(struct daemon *daemon)
     ct_log_catch_up(UINT64_MAX);
 }
 
-static int cannot_start(const char *what, int error, char *message)
+/* `path` is the file that could not be created, or "". */
+static int cannot_start(const char *path, int error, char *message)
 {
-    snprintf(message, CT_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "", uv_strerror(error));
+    ct_message(message, "cannot start: %s", uv_strerror(error));
+    if (*path)
+        ct_taken_explain(path, -error, message, CT_MESSAGE_BYTES);
     return 1;
 }
 
@@ -536,7 +540,6 @@ static int start(struct daemon *daemon, char *message)
     ct_notify_init(&daemon->notify, &daemon->loop, options->foreground);
     daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon->flush_due.data = daemon;
     daemon->term.data = daemon->interrupt.data = daemon->hangup.data = daemon;
-
     const struct ct_command_handler handler = { .flush = on_flush,
                                                 .stop = on_stop,
                                                 .set = on_set,
@@ -549,8 +552,6 @@ static int start(struct daemon *daemon, char *message)
                                                 .database = daemon->database,
                                                 .readers = options->readers,
                                                 .data = daemon };
-    char socket_path[CT_NAME_BYTES];
-    ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
     daemon->collection.sources = &daemon->tracking.shm.source;
     daemon->collection.bounds = options->bounds;
     daemon->tracking.unrecorded.source.next = ct_gpu_source_create(options->gpu_interval_ns);
@@ -559,13 +560,13 @@ static int start(struct daemon *daemon, char *message)
     error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_tracking_start(&daemon->tracking, &daemon->session, options->system);
-    const char *what = "";
-    if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
-        what = socket_path; /* for example, another user's socket exists at that path */
-    if (!error)
-        error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
     if (error)
-        return cannot_start(what, error, message);
+        return cannot_start("", error, message);
+    if ((error = ct_commands_create(&daemon->loop, daemon->session.socket_path, &handler,
+                                    &daemon->commands)) != 0)
+        return cannot_start(daemon->session.socket_path, error, message);
+    if ((error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon)) != 0)
+        return cannot_start(options->system ? daemon->session.bell_path : "", error, message);
     uv_signal_start(&daemon->term, on_signal, SIGTERM);
     uv_signal_start(&daemon->interrupt, on_signal, SIGINT);
     uv_signal_start(&daemon->hangup, on_hangup, SIGHUP);

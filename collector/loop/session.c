@@ -1,9 +1,11 @@
 #include "session.h"
 
+#include "claimed_name.h"
 #include "clock_source.h"
 #include "log.h"
 #include "private_file.h"
 #include "segment.h"
+#include "taken_name.h"
 #include "test_point.h"
 
 #include <errno.h>
@@ -13,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,6 +123,7 @@ static bool name_files(struct ct_session *session, const char *name, char messag
 {
     snprintf(session->name, sizeof(session->name), "%s", name);
     ct_session_control_path(session->path, session->dir, session->uid, name);
+    ct_session_socket_path(session->socket_path, session->dir, session->uid, name);
     ct_session_bell_path(session->bell_path, session->dir, session->uid, name);
     if (ct_session_socket_fits(session->dir, session->uid, name))
         return true;
@@ -134,16 +136,11 @@ static bool name_files(struct ct_session *session, const char *name, char messag
 
 static bool open_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
-    session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (session->fd >= 0)
         return true;
-    const int error = errno;
-    const bool is_there = faccessat(AT_FDCWD, session->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    snprintf(message, CT_MESSAGE_BYTES, "cannot create the session's control segment '%s': %s%s",
-             session->path, strerror(error),
-             is_there && (error == EACCES || error == ELOOP)
-                 ? "; it may belong to another user: remove it, or choose another --session"
-                 : "");
+    ct_message(message, "cannot create the session's control segment '%s': %s", session->path,
+               strerror(errno));
     return false;
 }
 
@@ -196,17 +193,33 @@ static void close_file(struct ct_session *session)
     session->fd = -1;
 }
 
+/* Removes anything at the path that is not a regular file of this user. Another user may have created it. */
+static bool clear_path(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    const int error = ct_taken_is_foreign(session->path) ? ct_claimed_clear(session->path) : 0;
+    if (error)
+        ct_taken_explain(session->path, -error, message, CT_MESSAGE_BYTES);
+    return !error;
+}
+
 /* Opens and locks the file at the path. */
 static bool take_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
-    enum locking locking;
-    do {
+    enum { TRIES = 100 }; /* another user may take the name again between two steps */
+    enum locking locking = LOCK_AGAIN;
+    for (int i = 0; i < TRIES && locking == LOCK_AGAIN; i++) {
         locking = LOCK_FAILED;
+        if (!clear_path(session, message))
+            break;
         if (open_file(session, message) && own_file(session, message))
             locking = lock_file(session, message);
+        else if (ct_taken_is_foreign(session->path))
+            locking = LOCK_AGAIN;
         if (locking != LOCKED)
             close_file(session);
-    } while (locking == LOCK_AGAIN);
+    }
+    if (locking == LOCK_AGAIN)
+        ct_message(message, "cannot lock '%s': it is removed or replaced again and again", session->path);
     return locking == LOCKED;
 }
 
@@ -341,24 +354,12 @@ static void on_bell_pause(uv_timer_t *timer)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* Creates a socket at the bell's path. Returns a descriptor or -errno. */
+/* Creates a socket at the bell's path. The session's lock proves that a socket there is not in use. Returns a
+ * descriptor or -errno. */
 static int make_bell(struct ct_session *session)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    struct stat status;
-    const char *path = session->bell_path;
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    unlink(path); /* the session's lock proves that the socket is not in use */
-    const int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const mode_t mask = umask(0555);
-    const int error = bell >= 0 && bind(bell, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
-    umask(mask);
-    session->bell_inode = !error && lstat(path, &status) == 0 ? status.st_ino : 0;
-    if (!error)
-        return bell;
-    if (bell >= 0)
-        close(bell);
-    return error;
+    session->bell_inode = 0;
+    return ct_claimed_socket(session->bell_path, SOCK_DGRAM, 0555, &session->bell_inode);
 }
 
 static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
@@ -451,13 +452,15 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
     return fd;
 }
 
-/* Returns whether a process holds a daemon's lock on the file at `path`. A process with only read access to
- * the file cannot take such a lock. */
+/* Returns whether a process holds a daemon's lock on this user's file at `path`. A process with only read
+ * access to the file cannot take such a lock. */
 static bool is_served(const char *path)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    const bool served = fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_WRLCK;
+    struct stat status;
+    const bool is_own = fd >= 0 && ct_real_fstat(fd, &status) == 0 && status.st_uid == ct_real_euid();
+    const bool served = is_own && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_WRLCK;
     if (fd >= 0)
         close(fd);
     return served;
@@ -476,7 +479,7 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
         return CT_NOT_RENEWED;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    unlink(session->path); /* if there is a file, it is not in use */
+    ct_claimed_clear(session->path); /* if there is a file, it is not in use */
     if (linkat(AT_FDCWD, link, AT_FDCWD, session->path, AT_SYMLINK_FOLLOW) != 0) {
         close(fd);
         return is_served(session->path) ? CT_TAKEN : CT_NOT_RENEWED;

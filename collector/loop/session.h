@@ -14,7 +14,7 @@ struct ct_session {
     const char *dir; /* the folder of the session's files; owned by the caller */
     uint32_t uid;    /* part of the files' names */
     int fd;
-    char path[CT_NAME_BYTES];
+    char path[CT_NAME_BYTES], socket_path[CT_NAME_BYTES];
     struct ct_control *control;
     struct ct_guard *guard;        /* guards `control`, which any process with write access can truncate */
     struct ct_selection selection; /* as last published; `control` is never re-read */

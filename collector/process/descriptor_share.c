@@ -47,12 +47,12 @@ bool ct_descriptors_require(char message[CT_MESSAGE_BYTES])
         return true;
     const uint64_t enough = files.rlim_cur + (uint64_t)missing;
     if (error == EMFILE)
-        ct_message(message,
-                   "the limit on open files is %llu, too low for a daemon: raise it to at least %llu (ulimit "
-                   "-n, LimitNOFILE=)",
-                   (unsigned long long)files.rlim_cur,
-                   (unsigned long long)(enough > CT_DAEMON_DESCRIPTORS_MIN ? enough
-                                                                           : CT_DAEMON_DESCRIPTORS_MIN));
+        ct_message(
+            message,
+            "the limit on open files is %llu, too low for a daemon: raise it to at least %llu (ulimit "
+            "-n, LimitNOFILE=)",
+            (unsigned long long)files.rlim_cur,
+            (unsigned long long)(enough > CT_DAEMON_DESCRIPTORS_MIN ? enough : CT_DAEMON_DESCRIPTORS_MIN));
     else
         ct_message(message, "cannot open the %d files that a daemon needs: %s%s", wanted, strerror(error),
                    error == ENFILE ? " (fs.file-max)" : "");

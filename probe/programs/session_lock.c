@@ -2,6 +2,7 @@
 
 #include "options.h"
 #include "proc.h"
+#include "taken_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +31,12 @@ static int open_own(const char *path)
             close(fd);
         else if (errno != EACCES && errno != ELOOP && errno != EISDIR && errno != ENXIO)
             return -1;
-        if (unlink(path) != 0 && errno != ENOENT)
+        char aside[CT_NAME_BYTES];
+        const int error = ct_taken_remove(path, aside);
+        if (error) {
+            errno = -error;
             return -1;
+        }
     }
     errno = EEXIST;
     return -1;

@@ -226,7 +226,14 @@ def occupied(s):
     check(f"the probe {probe.child.pid} uses it" in said and path.exists(), said)
     probe.end()
     check(not path.exists(), "the lock was left")
+    # A folder that is not empty gets another name.
+    inside = f"inside-{s.name}"
+    s.run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "mkdir", "-p", path / inside, preload=False)
     probe = Probe(s, *s.every)
+    check(stat.S_ISREG(path.stat().st_mode), "the lock")
+    [renamed] = [folder for folder in path.parent.glob("cudatrace.aside.*") if (folder / inside).exists()]
+    (renamed / inside).rmdir()
+    renamed.rmdir()
     probe.end(-signal.SIGKILL, signal.SIGKILL)
     wait_for("the lock's end", lambda: not path.exists())
     path.touch(0o600)

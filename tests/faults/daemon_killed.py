@@ -109,7 +109,7 @@ in_turns(*map(give, sorted(GIVING)))
 # Kill the daemon while it starts and creates the database. The next daemon must create the database again, or use it if it is already
 # complete.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
-                             "command.binding", "command.listening"}):
+                             "socket.binding", "command.listening"}):
     with Deadly() as s, promise("daemon-killed-starting"):
         check(not s.start_armed(name) and s.reap(), "the daemon did not come to", name)
         reached.add(name)

@@ -139,17 +139,17 @@ def taken(u, owner):
         places += [f"/dev/shm/cudatrace.{owner}.{s.name}", f"/dev/shm/cudatrace.{owner}.{s.name}.sock"]
         for place in places:
             for kind, make in makers.items():
-                if place.endswith(".sock") and kind == "folder":
-                    continue
                 equal(attempt(OTHER, lambda: make(place)), "None", f"making {kind} {place}")
                 made = os.lstat(place)
                 with promise("names_taken"):
                     done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=None)
-                    if place.endswith(".sock") and owner == 0:  # root removes it without following it
+                    if place.startswith("/dev/shm/") and owner == 0:  # root removes it without following it
                         u.run(owner, u.cudatrace, "stop", "--session", s.name)
                     else:
                         check(done.returncode == 1 and done.stderr.count("\n") == 1 and place.rsplit("/", 1)[1] in done.stderr,
                               f"{kind} {place} of another user:", done.returncode, done.stderr)
+                        check(not place.startswith("/dev/shm/") or f"of user {OTHER}, which cannot be removed" in done.stderr and
+                              "--shm-dir" in done.stderr, done.stderr)
                         now = os.lstat(place)
                         equal((now.st_ino, now.st_size, now.st_mode, now.st_mtime_ns),
                               (made.st_ino, made.st_size, made.st_mode, made.st_mtime_ns), f"{kind} {place}")
