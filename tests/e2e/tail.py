@@ -375,7 +375,8 @@ with Session() as s, HungCall(s, "--calls", 10) as other:
     equal(len(listed.read_text().splitlines()), stored, "the lines of a killed command")
 
     # The command must run even if its calls cannot be printed.
-    for path, says in ("/dev/full", "run: cannot write: No space left on device"), (s.db, "run: cannot print calls: the file is the trace itself"):
+    itself = "run: cannot print calls: the file is the trace itself"
+    for path, says in ("/dev/full", "run: cannot write: No space left on device"), (s.db, itself), (f"{s.db}-wal", itself):
         done = s.run(*run, "--output", path, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", 10, preload=False, status=3)
         check(says in done.stderr, path, done.stderr)
     done = s.run(*run, "--output", s.dir / "none/file", "--", "touch", s.dir / "touched", preload=False, status=1)

@@ -70,18 +70,6 @@ static bool resolve_folder(const char *path, char folder[PATH_MAX])
     return realpath(named, folder) != NULL;
 }
 
-bool ct_series_has(const char *wanted, const char *served)
-{
-    struct stat asked, found;
-    if (stat(wanted, &asked) == 0 && stat(served, &found) == 0 && asked.st_dev == found.st_dev &&
-        asked.st_ino == found.st_ino)
-        return true;
-    char folder[PATH_MAX], folder_served[PATH_MAX];
-    const char *name = strrchr(served, '/');
-    return resolve_folder(wanted, folder) && resolve_folder(served, folder_served) &&
-           strcmp(folder, folder_served) == 0 && ct_trace_file_number(wanted, name ? name + 1 : served) > 0;
-}
-
 static bool is_same(const char *a, const char *b)
 {
     struct stat first, second;
@@ -89,18 +77,22 @@ static bool is_same(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
-/* Returns whether the paths have the same name in the same folder. */
-static bool has_same_place(const char *a, const char *b)
+static bool have_same_folder(const char *a, const char *b)
 {
-    const char *names[2] = { strrchr(a, '/'), strrchr(b, '/') };
-    char folder[2][sizeof(((struct ct_series *)0)->path[0]) + 16];
-    const char *paths[2] = { a, b };
-    for (int i = 0; i < 2; i++) {
-        const int length = names[i] ? (int)(names[i] + 1 - paths[i]) : 0;
-        snprintf(folder[i], sizeof(folder[i]), "%.*s.", length, paths[i]);
-        names[i] = paths[i] + length;
-    }
-    return strcmp(names[0], names[1]) == 0 && is_same(folder[0], folder[1]);
+    char first[PATH_MAX], second[PATH_MAX];
+    return resolve_folder(a, first) && resolve_folder(b, second) && strcmp(first, second) == 0;
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool ct_series_has(const char *wanted, const char *served)
+{
+    return is_same(wanted, served) ||
+           (have_same_folder(wanted, served) && ct_trace_file_number(wanted, name_of(served)) > 0);
 }
 
 bool ct_series_has_file(const struct ct_series *series, const char *path)
@@ -110,7 +102,7 @@ bool ct_series_has_file(const struct ct_series *series, const char *path)
     char own[sizeof(series->path[0]) + 16];
     for (size_t i = 0; i < series->files * SUFFIXES; i++) {
         snprintf(own, sizeof(own), "%s%s", series->path[i / SUFFIXES], suffixes[i % SUFFIXES]);
-        if (is_same(own, path) || has_same_place(own, path))
+        if (is_same(own, path) || (strcmp(name_of(own), name_of(path)) == 0 && have_same_folder(own, path)))
             return true;
     }
     return false;

@@ -54,9 +54,11 @@ static bool empty_file(const struct ct_printing *printing, const char *database)
 {
     static struct ct_series series;
     struct stat file;
+    char opened[32]; /* the path may meanwhile name another file */
     if (fstat(printing->fd, &file) != 0 || !S_ISREG(file.st_mode) || !printing->path)
         return true;
-    if (ct_series_find(database, &series) && ct_series_has_file(&series, printing->path))
+    snprintf(opened, sizeof(opened), "/proc/self/fd/%d", printing->fd);
+    if (ct_series_find(database, &series) && ct_series_has_file(&series, opened))
         return fail(printing, "the file is the trace itself");
     return ftruncate(printing->fd, 0) == 0 || fail(printing, strerror(errno));
 }
