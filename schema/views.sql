@@ -222,9 +222,7 @@ WITH rate AS (
 ),
 timed AS (
     SELECT call_id, process_id, kind, async, bytes, start_ns, duration_ns,
-           CASE WHEN kind = 'DtoH' AND EXISTS (SELECT 1
-                                                 FROM totals
-                                                WHERE totals.process_id = copies.process_id AND layer = 'driver' AND category = 'launch')
+           CASE WHEN kind = 'DtoH' AND process_id IN (SELECT process_id FROM totals WHERE layer = 'driver' AND category = 'launch')
                 THEN max(0, duration_ns - 20000 - CAST(ifnull(bytes, 0) / iif(async, 4.0, ifnull(bytes_per_ns, 4.0)) AS INTEGER))
                 ELSE 0 END AS waited_ns
       FROM copies
