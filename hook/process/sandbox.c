@@ -9,6 +9,7 @@
 #include "filter.h"
 #include "fork.h"
 #include "gpu.h"
+#include "process.h"
 #include "row_selection.h"
 #include "rows.h"
 #include "symbol.h"
@@ -37,11 +38,14 @@
 
 enum { DRAIN_MS = 1000 };
 
-/* Gets the resources that will be unavailable once the filter is installed: memory for names, and a function
- * number for each function that the process may call. */
-static void prepare(void)
+/* Gets the resources that will be unavailable once the filter is installed: a segment, which the process may
+ * need later, a lane for this thread, memory for names, and a function number for each function that the
+ * process may call. `frame` is the stack address of the call that installs the filter. */
+static void prepare(uintptr_t frame)
 {
     static void *_Atomic reserve;
+    if (!ct_counter_is_denied())
+        ct_process_attach(frame);
     if (!ct_process_current())
         return;
     for (uint32_t row = 0; row < CT_NAMED_COUNT; row++) {
@@ -65,7 +69,7 @@ static void drain(void)
 
 /* Stops the hook's system calls before a filter is installed. In the child of vfork(), whose filter does not
  * apply to its parent, returns false without stopping these calls. */
-static bool hush(void)
+static bool hush(uintptr_t frame)
 {
     CT_ERROR_GUARD;
     bool hushed = true, first = false;
@@ -77,7 +81,7 @@ static bool hush(void)
     }
     /* In the child of a bare clone(), the segment belongs to the parent. */
     if (first && ct_fork_memory() == CT_MEMORY_OWN)
-        prepare();
+        prepare(frame);
     if (hushed)
         atomic_fetch_add(&ct_system_silenced, 1);
     if (first)
@@ -155,24 +159,25 @@ static struct restriction by_seccomp(uint64_t operation, uint64_t flags, uint64_
 
 /* The lane is given back first. The calls that a signal handler makes afterwards find no lane, and find the
  * counter denied. The child of vfork() has its parent's lane. */
-static bool deny_counter(void)
+static bool deny_counter(uintptr_t frame)
 {
     CT_ERROR_GUARD;
     if (ct_fork_memory() != CT_MEMORY_OWN)
         return false;
     ct_counter_deny(ct_now());
-    ct_thread_withdraw((uintptr_t)__builtin_frame_address(0));
+    ct_thread_withdraw(frame);
     return true;
 }
 
 static void before(struct restriction *restriction)
 {
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_COUNTER)
-        restriction->denied = deny_counter();
+        restriction->denied = deny_counter(frame);
     if (restriction->is_for_all) /* also for the recording's thread, which makes system calls */
         ct_gpu_quit();
     if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_CALLS)
-        restriction->hushed = hush();
+        restriction->hushed = hush(frame);
 }
 
 /* Allows the hook's system calls again if the call failed, or if the filter allows them. */

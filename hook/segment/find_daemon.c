@@ -66,14 +66,15 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
            (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
-/* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own or the
- * system daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the file's
- * name, and `owner` is the file's required owner. If F_GETLK reports the holder's pid, the holder is a tool
- * and not a daemon. */
-static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
+/* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own (`own`)
+ * or the system daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the
+ * file's name. In a user namespace that does not map root, root's files seem to belong to another user, as
+ * does a file that another user has planted. If F_GETLK reports the holder's pid, the holder is a tool and not
+ * a daemon. */
+static struct ct_control *map_control(const struct ct_session *session, uint32_t named, bool own,
                                       struct ct_requested *requested)
 {
-    const bool own = owner == ct_real_euid();
+    const uint32_t owner = own ? ct_real_euid() : 0;
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, session->dir, named, session->name);
     const int fd = ct_descriptor_open(path, (own ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -87,8 +88,12 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     struct stat status;
     /* A daemon takes a write lock, which users with only read access to the file cannot take. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
-        (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
+    const bool is_file = ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (is_file && status.st_uid != owner) {
+        requested->is_denied = true;
+        requested->denied_uid = named;
+    }
+    if (is_file && status.st_uid == owner && (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
         fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0)
         control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
     else
@@ -125,9 +130,9 @@ struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_re
         requested->denied_uid = found_uid;
         return NULL;
     }
-    struct ct_control *control = map_control(session, session->uid, ct_real_euid(), requested);
-    if (!control && ct_real_euid() != 0)
-        control = map_control(session, 0, 0, requested);
+    struct ct_control *control = map_control(session, session->uid, true, requested);
+    if (!control && session->uid != 0)
+        control = map_control(session, 0, false, requested);
     if (control && requested->system)
         find_bell(session);
     if (control)

@@ -153,6 +153,24 @@ def other_users(uid=12001):
         equal(rest, [uid, "folder", "Permission denied", counted(s)[pid]], "the process")
 
 
+def mapped(uid=12001):
+    """Checks processes in user namespaces that do not map root, of which the system daemon's files seem to belong to nobody."""
+    from users import Users
+    with Session() as s, promise("unrecorded"):
+        u = Users(s)
+        s.daemon = subprocess.Popen([s.daemon_program, "--foreground", "--db", s.db, "--session", s.name, "--system"])
+        s.wait_until_served()
+        for options in ["-r"], ["--map-user=1234"], ["-c"]:
+            if u.run(uid, "unshare", "-U", *options, "true", status=None).returncode:
+                print("not tried: a user namespace with", options)
+                continue
+            done = u.run(uid, "unshare", "-U", *options, "sh", "-c", 'LD_PRELOAD=$HOOK exec "$0" "$@"', u.calls, "--calls", 100, env={"HOOK": u.hook})
+            equal(done.stderr, "", "errors")
+            equal(listed(s)[-1][1:], (uid, "user", "Permission denied", list(counted(s).values())[-1]), f"a process with {options}")
+        equal(s.value("SELECT count(*) FROM unrecorded"), len(counted(s)), "listed processes")
+        equal(s.value("SELECT count(*) FROM processes"), 0, "recorded processes")
+
+
 # Makes ten calls with no more address space than it has already.
 FULL = """
 import ctypes, resource
@@ -208,3 +226,4 @@ if can("mount namespaces", "a process with its own /dev/shm"):
     own_folder()
 if can("several users", "processes of other users") and can("everyone's /dev/shm", "processes of other users"):
     other_users()
+    mapped()

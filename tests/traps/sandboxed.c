@@ -14,6 +14,8 @@
  *   inline       like seccomp, but by inline assembly; afterwards repeats only calls made before
  *   mild         installs a filter that forbids only unused system calls
  *   failed       tries to install a filter that the kernel rejects
+ *   before       forbids sockets before the first call of the driver
+ *   logged       the same with a filter that logs most system calls
  *   vforked      the child of vfork() installs a filter
  *   cloned       the child of a bare clone() installs a filter
  *   landlock     uses Landlock instead of a filter to forbid opening files */
@@ -102,6 +104,12 @@ static struct sock_filter mild[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
+static struct sock_filter no_sockets[] = {
+    NUMBER,
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
 static struct sock_filter wrong[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4096) };
 
 #define PROGRAM(filter)                                                                                      \
@@ -142,6 +150,12 @@ static long confine(const char *way)
         return by_instruction(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)PROGRAM(few_and_futex));
     if (strcmp(way, "mild") == 0)
         return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PROGRAM(mild));
+    if (strcmp(way, "before") == 0)
+        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PROGRAM(no_sockets));
+    if (strcmp(way, "logged") == 0) {
+        few[last].k = SECCOMP_RET_LOG;
+        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PROGRAM(few));
+    }
     if (strcmp(way, "failed") == 0) {
         errno = 0;
         return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PROGRAM(wrong)) != -1 || errno != EINVAL;
@@ -229,6 +243,9 @@ int main(int argc, char **argv)
     const char *way = argc > 1 ? argv[1] : "";
     CUdevice device;
     CUcontext context;
+    const bool is_first = strcmp(way, "before") == 0 || strcmp(way, "logged") == 0;
+    if (is_first && confine(way) != 0)
+        return 4;
     if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
         cuCtxSetCurrent(context))
         return 3;
@@ -239,7 +256,7 @@ int main(int argc, char **argv)
     start(&known, 1);
     start(&newcomer, 0);
     errno = 0;
-    if (confine(way) != 0)
+    if (!is_first && confine(way) != 0)
         return 4;
     errno = 77;
     for (int i = 0; i < LOOPS; i++)

@@ -27,6 +27,8 @@ with Session() as s:
     lost = s.value("SELECT sum(lost) FROM totals")
     s.check_identity(lost=lost)
     equal(s.rows("SELECT state FROM processes ORDER BY process_id LIMIT 1"), [("exited",)], "its end")
+    if way in ("before", "logged"):
+        check({"cuInit", "cuMemAlloc_v2"} <= set(recorded(s)), "functions of a process with a filter from the beginning:", recorded(s))
     if way in ("mild", "failed", "vforked", "cloned", "inline"):
         equal(lost, 0, "lost where nothing was forbidden, or nothing was new")
         check("cuDriverGetVersion" in recorded(s) or way == "inline", "functions:", recorded(s))
