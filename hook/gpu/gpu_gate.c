@@ -12,7 +12,8 @@
 
 enum {
     GATE_HOLD_MS = 40,
-    GATE_USE_MS = 2000, /* in case CUPTI hangs */
+    GATE_SLICE_MS = 10,
+    GATE_USE_SLICES = 1000, /* in case CUPTI hangs */
     GATE_POLL_US = 200,
     /* A processor's stores become visible to others in far less time. This takes the place of a fence in each
        call. */
@@ -26,7 +27,13 @@ enum gate {
 };
 _Atomic uint32_t ct_gpu_gate;
 
-static _Atomic uint64_t until_ns; /* waiting calls continue at this time */
+static const uint64_t ms_ns = 1000000;
+static _Atomic uint64_t until_ns; /* waiting calls open a gate that is not used yet at this time */
+
+/* Once the gate is used, waits are limited in slices of time during which a call waits. Time in which the
+ * process is stopped does not count, because CUPTI is stopped, too. */
+static _Atomic int32_t slices_left;
+static _Atomic uint64_t slice_ns; /* when the current slice began */
 
 static bool change(enum gate from, enum gate to)
 {
@@ -42,6 +49,16 @@ static void open_from(enum gate from)
 
 /* ---- calls ---- */
 
+/* Returns whether the limit has not been reached. Of several waiting threads, one counts each slice. */
+static bool count_slice(void)
+{
+    const uint64_t now_ns = ct_now_ns();
+    uint64_t begun = atomic_load(&slice_ns);
+    if (now_ns - begun >= GATE_SLICE_MS * ms_ns && atomic_compare_exchange_strong(&slice_ns, &begun, now_ns))
+        atomic_fetch_sub(&slices_left, 1);
+    return atomic_load(&slices_left) > 0;
+}
+
 /* A thread that may not make system calls opens a gate that is not used yet, and otherwise waits without
  * sleeping. Other threads find the gate open when they stop waiting. */
 static void wait_until_open(bool may_sleep)
@@ -53,10 +70,10 @@ static void wait_until_open(bool may_sleep)
             change(GATE_CLOSED, GATE_OPEN);
         else if (now == GATE_CLOSED && now_ns >= end_ns)
             open_from(GATE_CLOSED);
-        else if (now_ns >= end_ns)
+        else if (now == GATE_USED && !count_slice())
             return;
         else if (may_sleep)
-            ct_futex_wait(&ct_gpu_gate, now, end_ns - now_ns);
+            ct_futex_wait(&ct_gpu_gate, now, now == GATE_USED ? GATE_SLICE_MS * ms_ns : end_ns - now_ns);
     }
 }
 
@@ -132,11 +149,6 @@ static bool is_quiet(void)
     return ct_producers_open_calls(is_held) == 0 && atomic_load(&unlaned) == 0 && knows_calls();
 }
 
-static void limit_waits(uint32_t ms)
-{
-    atomic_store(&until_ns, ct_now_ns() + ms * UINT64_C(1000000));
-}
-
 static void pause_us(uint32_t us)
 {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = us * 1000L }, NULL);
@@ -149,43 +161,42 @@ static bool goes_on(void)
     return atomic_load(&ct_gpu_gate) == GATE_CLOSED && ct_now_ns() < atomic_load(&until_ns);
 }
 
-static uint64_t hold_until_ns; /* the limit of waits before begin_event() */
+/* From here on, waiting calls do not open the gate. Returns false if one of them has opened it. */
+static bool use(void)
+{
+    atomic_store(&slice_ns, ct_now_ns());
+    atomic_store(&slices_left, GATE_USE_SLICES);
+    return change(GATE_CLOSED, GATE_USED) && knows_calls();
+}
 
-/* From here to end_event(), waiting calls do not open the gate. */
+/* From here to end_event(), CUPTI must not be disturbed, either. */
 static bool begin_event(void)
 {
-    hold_until_ns = atomic_load(&until_ns);
-    limit_waits(GATE_USE_MS);
-    if (change(GATE_CLOSED, GATE_USED) && knows_calls() && !ct_capturing()) /* it would break the capture */
+    if (use() && !ct_capturing()) /* it would break the capture */
         return true;
-    atomic_store(&until_ns, hold_until_ns);
     open_from(GATE_USED);
     return false;
 }
 
 static void end_event(void)
 {
-    atomic_store(&until_ns, hold_until_ns);
     change(GATE_USED, GATE_CLOSED);
-    ct_futex_wake(&ct_gpu_gate); /* waits were longer */
+    ct_futex_wake(&ct_gpu_gate); /* calls then wait for less time */
 }
 
 bool ct_gpu_gate_close(void *const contexts[], size_t count)
 {
     static const struct ct_gpu_finish finish = { begin_event, end_event, goes_on };
     epoch = ct_process_epoch();
-    limit_waits(GATE_HOLD_MS);
+    atomic_store(&until_ns, ct_now_ns() + GATE_HOLD_MS * ms_ns);
     if (!change(GATE_OPEN, GATE_CLOSED))
         return false;
     pause_us(GATE_SETTLE_US);
     bool is_calm;
     while (!(is_calm = is_quiet()) && goes_on())
         ;
-    if (is_calm && ct_gpu_device_finish(contexts, count, &finish)) {
-        limit_waits(GATE_USE_MS);
-        if (change(GATE_CLOSED, GATE_USED) && knows_calls())
-            return true;
-    }
+    if (is_calm && ct_gpu_device_finish(contexts, count, &finish) && use())
+        return true;
     open_from(GATE_CLOSED);
     open_from(GATE_USED);
     return false;

@@ -69,8 +69,8 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
 /* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own (`own`)
  * or the system daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the
  * file's name. In a user namespace that does not map root, root's files seem to belong to another user, as
- * does a file that another user has planted. If F_GETLK reports the holder's pid, the holder is a tool and not
- * a daemon. */
+ * does a file that another user has planted. If F_GETLK reports the holder's pid, the holder is a tool and
+ * not a daemon. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, bool own,
                                       struct ct_requested *requested)
 {
@@ -93,8 +93,9 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         requested->is_denied = true;
         requested->denied_uid = named;
     }
-    if (is_file && status.st_uid == owner && (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
-        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0)
+    if (is_file && status.st_uid == owner && (status.st_mode & 022) == 0 &&
+        status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 &&
+        lock.l_type == F_WRLCK && lock.l_pid <= 0)
         control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
     else
         errno = 0;

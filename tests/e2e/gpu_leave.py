@@ -3,7 +3,10 @@ it: during a driver call of any thread, before the GPU has finished its work, or
 import glob
 import itertools
 import os
+import pathlib
 import resource
+import signal
+import time
 
 from cudatrace_test import CUDATRACE, DRIVER_PATH, WORKLOADS, Session, by_tier, can, check, equal, wait_for
 from gpu_programs import SIMCUPTI, Program, request
@@ -57,6 +60,25 @@ def busy_unrecorded_threads():
         record_again_and_again(s, program, "allocate 3", lambda: None)
         check(program.ended() > 0, "CUPTI never left")
         check(s.value("SELECT sum(lost) FROM totals WHERE name = 'cuMemAlloc_v2'") > 0, "no call was lost")
+
+
+def stopped():
+    """The process is stopped while CUPTI is leaving, for longer than calls wait for a CUPTI that hangs. The calls still wait."""
+    LONGER_S = 11
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, SIMCUPTI_STOP="1", **LATENCIES)
+        equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer")
+        equal(program.do("loop 3"), 0, "the answer")
+        setting = s.start(CUDATRACE, "set", "--session", s.name, "--gpu", "off")
+        wait_for("the stop", lambda: f"{program.pid} (gpu_work) T " in pathlib.Path(f"/proc/{program.pid}/stat").read_text())
+        time.sleep(LONGER_S)
+        os.kill(program.pid, signal.SIGCONT)
+        equal(setting.wait(), 0, "the status of set")
+        equal(program.do("rest"), 0, "the answer")
+        program.end()
+        equal((program.ended(), program.logged("unsubscribe")), (1, 0), "how CUPTI left")
+        s.check_identity()
 
 
 def work_that_waits():
@@ -146,6 +168,6 @@ def confined():
         s.check_identity()
 
 
-for case in (busy_threads, busy_unrecorded_threads, work_that_waits, stays, last_thread, vfork, confined):
+for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, vfork, confined):
     print(case.__name__, flush=True)
     case()

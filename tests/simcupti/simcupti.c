@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -258,6 +259,8 @@ EXPORTED int32_t cuptiFinalize(void)
     const uint32_t before = atomic_load(&begun);
     forbid(atomic_load(&in_progress) != 0, "during a call");
     forbid(simcupti_has_unfinished_work(), "before the GPU has finished its work");
+    if (simcupti_number("SIMCUPTI_STOP"))
+        kill(getpid(), SIGSTOP);
     nanosleep(&(struct timespec){ .tv_nsec = FINALIZE_NS }, NULL);
     forbid(atomic_load(&begun) != before, "while another thread called the driver");
     pthread_mutex_lock(&lock);
