@@ -17,19 +17,6 @@ static bool is_alternate(void)
     return sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* A signal handler's calls are below the interrupted call on the stack, unless the handler runs on an
- * alternate stack. */
-bool ct_stack_left(uintptr_t holder, uintptr_t frame)
-{
-    if (frame < holder || !ct_system_begin())
-        return false;
-    const bool left = !is_alternate();
-    ct_system_end();
-    return left;
-}
-
-/* ---- plain stacks ---- */
-
 enum { STACK_MAX = 64 << 20, PAGE = 4096 };
 
 /* The first thread's stack ends with the program's arguments. Its thread pointer is elsewhere, and 0 if a
@@ -71,6 +58,26 @@ static bool is_readable(uintptr_t from, uintptr_t end)
     return true;
 }
 
+/* Returns whether the stack from the address up to its end is the thread's, and not an alternate stack or a
+ * coroutine's. Requires permission for system calls. */
+static bool is_own(uintptr_t from, uintptr_t end)
+{
+    return from < end && end - from <= STACK_MAX && !is_alternate() && is_readable(from, end);
+}
+
+/* A signal handler's calls are below the interrupted call on the stack, unless the handler runs on an
+ * alternate stack, or has switched to a coroutine. */
+bool ct_stack_left(uintptr_t holder, uintptr_t frame)
+{
+    if (frame < holder || !ct_system_begin())
+        return false;
+    const bool left = holder ? is_own(holder, find_end(holder)) : !is_alternate();
+    ct_system_end();
+    return left;
+}
+
+/* ---- plain stacks ---- */
+
 /* Reads other functions' frames, which a sanitizer forbids. An old signal frame in a variable that has not
  * been written also counts. */
 __attribute__((no_sanitize("address", "thread"))) static bool is_clean(uintptr_t from, uintptr_t end)
@@ -89,9 +96,9 @@ bool ct_stack_is_plain(void)
 {
     const uintptr_t from = (uintptr_t)__builtin_frame_address(0) & -(uintptr_t)sizeof(uint64_t);
     const uintptr_t end = find_end(from);
-    if (from >= end || end - from > STACK_MAX || fork_code.bytes == 0 || !ct_system_begin())
+    if (fork_code.bytes == 0 || !ct_system_begin())
         return false;
-    const bool is_own = !is_alternate() && is_readable(from, end);
+    const bool is_known = is_own(from, end);
     ct_system_end();
-    return is_own && is_clean(from, end);
+    return is_known && is_clean(from, end);
 }

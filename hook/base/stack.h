@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /* True if a call at stack address `frame` proves that a signal handler has jumped out of the function whose
- * frame is at stack address `holder`. */
+ * frame is at stack address `holder`. In a coroutine, a call proves nothing, because the handler may have
+ * switched to the coroutine, and may return. If the function's frame has certainly ended, `holder` is 0. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame);
 
 /* True if the calling thread is certainly in no signal handler and in no fork handler. Only then may the hook

@@ -49,6 +49,8 @@ struct ct_producer {
     uint32_t full_calls; /* number of lost calls counted on the fast path */
     uint64_t long_ticks; /* a call that takes at least this long may use the reserve */
     uintptr_t event;     /* stack address of the event being recorded (ct_record_hold()), or 0 */
+    uintptr_t writer; /* stack address of the call that was writing a record when another call did not find it
+                       * among the open calls, or 0 */
 
     /* Owned by ring_resize.c. */
     uint64_t reserve; /* slots before this position may be written; only high-priority calls may use those
@@ -122,8 +124,9 @@ static inline bool ct_wants_doorbell(struct ct_lane *lane, uint64_t position)
 }
 
 /* Counts the open calls around a call at stack address `frame`. Calls at or below `frame` are no longer open:
- * they were left by longjmp, an exception or cancellation. */
-static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
+ * they were left by longjmp, an exception or cancellation. A call that was writing a record may have been
+ * left by a signal handler, or the handler may have switched to a coroutine (ct_record_is_left()). */
+static inline uint32_t ct_depth_around(struct ct_producer *self, uintptr_t frame)
 {
     uint32_t depth = self->depth;
     while (CT_UNLIKELY(depth > 0)) {
@@ -131,6 +134,8 @@ static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t
         if (self->frames[top - 1] > frame)
             break;
         depth = top - 1;
+        if (!self->idle && (intptr_t)self->frames[depth] > 0) /* not a range */
+            self->writer = self->frames[depth];
     }
     return depth;
 }

@@ -90,7 +90,7 @@ bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t
         if ((intptr_t)self->frames[i] > 0) /* not a range */
             return false;
     }
-    return ct_stack_left(self->event, frame);
+    return ct_stack_left(self->event ? self->event : self->writer, frame);
 }
 
 uint64_t ct_record_published(const struct ct_producer *self)
@@ -107,7 +107,7 @@ void ct_record_take_over(struct ct_producer *self)
     self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     memset(self->kernels, 0, sizeof(self->kernels));
-    self->event = 0;
+    self->event = self->writer = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
 }

@@ -55,7 +55,9 @@ bool ct_record_is_left(const struct ct_producer *producer, uint32_t depth, uintp
 /* Makes a lane writable again if ct_record_is_left() returns true. Returns true if the lane is idle. */
 static inline bool ct_record_recover(struct ct_producer *producer, uint32_t depth, uintptr_t frame)
 {
-    if (CT_UNLIKELY(!producer->idle) && ct_record_is_left(producer, depth, frame))
+    if (producer->idle)
+        producer->writer = 0;
+    else if (ct_record_is_left(producer, depth, frame))
         ct_record_take_over(producer);
     return producer->idle;
 }

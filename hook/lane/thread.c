@@ -283,7 +283,7 @@ static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
     if (!self)
         return NULL;
     self->depth = 0;
-    self->event = 0;
+    self->event = self->writer = 0;
     if (!self->idle) /* the last owner exited in the middle of a record */
         ct_record_take_over(self);
     ct_record_begin_lane(self);

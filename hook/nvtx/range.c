@@ -182,7 +182,7 @@ bool ct_range_lasts(const struct ct_range_kept *kept, const struct ct_producer *
 
 /* ---- places among the open calls ---- */
 
-uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame)
+uint32_t ct_range_depth(struct ct_producer *producer, const void *frame)
 {
     return producer == &ct_unlaned ? 0 : ct_depth_around(producer, (uintptr_t)frame);
 }

@@ -24,7 +24,7 @@ char *ct_range_room(struct ct_range_thread *thread); /* CT_RANGE_MESSAGE_BYTES *
 void ct_range_record(struct ct_range_thread *thread, struct ct_producer *producer, uint32_t row,
                      const struct ct_range_kept *kept, uint32_t depth, uint64_t id);
 /* Returns the number of calls and ranges that are open around `frame`, or 0 if the thread has no lane. */
-uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame);
+uint32_t ct_range_depth(struct ct_producer *producer, const void *frame);
 /* ct_range_epoch() returns the epoch of the segment that `producer` writes to, which is stored in a range
  * that starts now. ct_range_lasts() returns whether a kept range belongs to that segment. */
 uint32_t ct_range_epoch(const struct ct_producer *producer);

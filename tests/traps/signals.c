@@ -9,6 +9,7 @@
  *   fork_late     the handler forks, and the child's call continues long after its parent has
  *   clone_late    the same with _Fork(), which runs no handlers
  *   alternate     like plain, but the handler runs on an alternate stack above the call's stack
+ *   switch        like plain, but in a coroutine, and the handler makes its calls in another one above
  *   jump          the handler leaves a plain call by siglongjmp
  *   jump_launch   the same with a launch
  *   jump_decoded  the same with a call whose arguments are decoded
@@ -29,6 +30,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static uintptr_t hook_from, hook_to;
@@ -114,8 +116,34 @@ static inline __attribute__((always_inline)) void call_behind_a_jump(void)
         exit(8);
 }
 
+/* Two coroutines: one makes the calls that are interrupted, and the other, above, the handler's. */
+enum { STACK_BYTES = 1 << 17, SWITCHED_CALLS = 50 };
+static char stacks[2][STACK_BYTES];
+static bool switches;
+static ucontext_t start, handler, coroutines[2];
+
+static void make_calls(void)
+{
+    for (int i = 0; i < SWITCHED_CALLS; i++)
+        call(NULL, 1);
+}
+
+static void enter_coroutine(ucontext_t *from, int index, void (*function)(void))
+{
+    ucontext_t *coroutine = &coroutines[index];
+    getcontext(coroutine);
+    coroutine->uc_stack = (stack_t){ .ss_sp = stacks[index], .ss_size = STACK_BYTES };
+    coroutine->uc_link = from;
+    makecontext(coroutine, function, 0);
+    swapcontext(from, coroutine);
+}
+
 static void on_signal(int number)
 {
+    if (switches) {
+        enter_coroutine(&handler, 1, make_calls);
+        return;
+    }
     if (interrupted)
         siglongjmp(before, number);
     if (forks) {
@@ -346,7 +374,7 @@ int main(int argc, char **argv)
         return 9;
     if (!choose_what_is_left(what))
         return 10;
-    if (strcmp(what, "plain") != 0 && !is_alternate)
+    if (strcmp(what, "plain") != 0 && strcmp(what, "switch") != 0 && !is_alternate)
         two_of_one_place(module);
     is_late = strstr(what, "_late");
     if (strcmp(what, "fork") == 0 || strcmp(what, "fork_late") == 0)
@@ -362,7 +390,11 @@ int main(int argc, char **argv)
         if (cuStreamCreate(&stream, 0) || cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED))
             return 6;
     }
-    every_instruction();
+    switches = strcmp(what, "switch") == 0;
+    if (switches)
+        enter_coroutine(&start, 0, every_instruction);
+    else
+        every_instruction();
     CUgraph graph;
     if (capture && cuStreamEndCapture(stream, &graph))
         return 7;

@@ -1,5 +1,5 @@
-/* Tests in which contexts ct_stack_is_plain() lets the hook allocate memory and create threads
- * (hook/base/stack.c). */
+/* Tests in which contexts ct_stack_is_plain() lets the hook allocate memory and create threads, and in which
+ * a call proves that another function has been left (hook/base/stack.c). */
 #include "stack.h"
 
 #include <pthread.h>
@@ -23,6 +23,15 @@ static void expect(bool wanted, const char *where)
     if (ct_stack_is_plain() == wanted)
         return;
     printf("%s: %splain\n", where, wanted ? "not " : "");
+    failures++;
+}
+
+static void expect_proof(bool wanted, const char *where)
+{
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    if (ct_stack_left(frame - 1000, frame) == wanted && !ct_stack_left(frame, frame - 1000))
+        return;
+    printf("%s: %sproof\n", where, wanted ? "no " : "");
     failures++;
 }
 
@@ -73,6 +82,7 @@ static ucontext_t outside, inside;
 static void in_coroutine(void)
 {
     expect(false, "a coroutine");
+    expect_proof(false, "a coroutine");
     swapcontext(&inside, &outside);
 }
 
@@ -92,6 +102,7 @@ static void *run(void *where)
 {
     static char alternate[STACK_BYTES];
     deeper(DEPTH, true, where);
+    expect_proof(true, where);
     interrupt_with(0);
     sigaltstack(&(stack_t){ .ss_sp = alternate, .ss_size = sizeof(alternate) }, NULL);
     interrupt_with(SA_ONSTACK);
