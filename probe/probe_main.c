@@ -6,11 +6,11 @@
 #include "hooks.h"
 #include "interrupted.h"
 #include "ioctls.h"
-#include "kernel_needs.h"
 #include "kernel_ring.h"
 #include "list.h"
 #include "mapped_drivers.h"
 #include "missed.h"
+#include "number.h"
 #include "probe_options.h"
 #include "probed.h"
 #include "probed_files.h"
@@ -19,6 +19,7 @@
 #include "program_costs.h"
 #include "rights.h"
 #include "session_lock.h"
+#include "session_watch.h"
 #include "spare_channels.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -39,7 +41,7 @@ enum {
     STOCK_CHANNELS = 8, /* for companions. The kernel takes long to make a channel */
     SEND_MS = 10,       /* between two attempts to send reports that a daemon does not take */
     SCAN_MS = 250,      /* between two scans of the mappings of the processes of --pid, */
-    SCAN_ALL_MS = 1000, /* or of all processes */
+    SCAN_ALL_MS = 1000, /* or of all, or those of --hooked */
 };
 
 struct probe {
@@ -55,6 +57,7 @@ struct probe {
     struct ct_spare_channels spare;
     struct ct_missed missed;
     struct ct_session_lock lock;
+    struct ct_session_watch watch; /* for --hooked */
     struct ct_kernel_ring notices;
     struct ct_hooks hooks;
     struct ct_ioctls ioctls;
@@ -142,9 +145,8 @@ static bool accompanies(const struct probe *probe)
 static bool may_accompany(const struct probe *probe, pid_t pid, const struct ct_mapped_drivers *images,
                           struct ct_companion *companion)
 {
-    const char *dir = getenv(CT_SHM_DIR_ENV);
     return accompanies(probe) &&
-           ct_companion_find(companion, images, pid, dir && *dir ? dir : CT_SHM_DIR, probe->options.session);
+           ct_companion_find(companion, images, pid, probe->options.shm_dir, probe->options.session);
 }
 
 static void accompany_process(struct probe *probe, const struct ct_companion *companion)
@@ -161,7 +163,7 @@ static void accompany_process(struct probe *probe, const struct ct_companion *co
         error = ct_probed_accompany(&probe->probed, companion, &channel);
     if (error && error != -ESRCH)
         miss(probe, companion->pid, companion->uid, error, true);
-    else if (!error && !probe->options.all)
+    else if (!error && probe->options.pids > 0)
         fprintf(stderr, "cudatrace-probe: process %d: the hook records its calls, and the probe its events\n",
                 companion->pid);
 }
@@ -212,6 +214,17 @@ static void note_unprobed_code(struct probe *probe, pid_t pid, const struct ct_m
     }
 }
 
+/* Begins to accompany the hook of a process. */
+static void look_at_hooked(void *data, pid_t pid)
+{
+    struct probe *probe = data;
+    struct ct_mapped_drivers images;
+    struct ct_companion companion;
+    if (!ct_probed_find(&probe->probed, pid) && ct_mapped_drivers_find(&images, pid) == 0 &&
+        may_accompany(probe, pid, &images, &companion))
+        accompany_process(probe, &companion);
+}
+
 /* Adds the process before attaching to its libraries, so that every call has a channel. */
 static void look_at(struct probe *probe, pid_t pid)
 {
@@ -242,6 +255,8 @@ static void begin_scan(struct probe *probe)
     probe->is_blocked = ct_probed_files_retry(&probe->files);
     for (size_t i = 0; i < probe->options.pids && !ct_is_interrupted(); i++)
         look_at(probe, probe->options.pid[i]);
+    if (probe->options.hooked)
+        ct_session_watch_each(&probe->watch, look_at_hooked, probe);
     if (!probe->options.all)
         return;
     ct_processes_look(&probe->processes);
@@ -336,20 +351,21 @@ static bool is_over(const struct probe *probe)
         if (error ? error != -ESRCH : !stat.ended)
             return false;
     }
-    return !probe->options.all && ct_probed_is_empty(&probe->probed);
+    return probe->options.pids > 0 && ct_probed_is_empty(&probe->probed);
 }
 
 /* Records until a signal arrives, the time of --for is over, or all processes of --pid have ended. */
 static void record(struct probe *probe, int signals)
 {
     struct pollfd files[] = { { .fd = signals, .events = POLLIN },
-                              { .fd = ct_programs_notices(probe->programs), .events = POLLIN } };
+                              { .fd = ct_programs_notices(probe->programs), .events = POLLIN },
+                              { .fd = probe->watch.fd, .events = POLLIN } };
     uint64_t scanned_ns = ct_monotonic_ns();
     const uint64_t end_ns = probe->options.for_ns ? scanned_ns + probe->options.for_ns : UINT64_MAX;
     while (ct_monotonic_ns() < end_ns) {
         struct signalfd_siginfo signal;
         const bool is_sending = ct_missed_send(&probe->missed);
-        const int ready = poll(files, 2, probe->is_scanning ? 0 : is_sending ? SEND_MS : SCAN_MS);
+        const int ready = poll(files, 3, probe->is_scanning ? 0 : is_sending ? SEND_MS : SCAN_MS);
         const bool has_signal =
             ready > 0 && files[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal);
         if (has_signal && signal.ssi_signo == SIGHUP && ct_hook_lines_exist(&probe->hooks.lines))
@@ -359,13 +375,16 @@ static void record(struct probe *probe, int signals)
         read_notices(probe, NOTICES_MAX);
         ct_missed_add_unlisted(&probe->missed, ct_channels_take_unnoticed(probe->programs));
         ct_probed_reap(&probe->probed);
-        if (!probe->spare.is_running)
+        if (!probe->spare.is_running && !probe->options.hooked)
             ct_spare_channels_offer(&probe->spare);
         stock_channels(probe);
         /* If the probe could not attach to a file, calls are being missed, so the next scan must follow
          * soon. */
-        const uint64_t scan_ms = probe->options.all && probe->files.is_announced ? SCAN_ALL_MS : SCAN_MS;
-        const bool is_due = !probe->is_scanning && ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000;
+        const uint64_t scan_ms =
+            probe->options.pids == 0 && probe->files.is_announced ? SCAN_ALL_MS : SCAN_MS;
+        const bool has_come = ct_session_watch_take(&probe->watch);
+        const bool is_due =
+            has_come || (!probe->is_scanning && ct_monotonic_ns() - scanned_ns >= scan_ms * 1000000);
         if (is_due)
             begin_scan(probe);
         if (probe->is_scanning)
@@ -379,20 +398,6 @@ static void record(struct probe *probe, int signals)
         if (is_over(probe))
             return;
     }
-}
-
-static int refuse(int error, const char *why)
-{
-    char lack[CT_LACK_BYTES];
-    if (ct_kernel_lacks(lack))
-        return ct_fail(EXIT_FAILURE, "probe: %s", lack);
-    /* Even for root, -EACCES is possible, because the verifier returns it for a program that it rejects. */
-    if (error == -EPERM || (error == -EACCES && geteuid() != 0))
-        return ct_fail(
-            EXIT_FAILURE,
-            "probe: the kernel refuses the BPF programs: run as root, or with CAP_BPF and CAP_PERFMON (%s)",
-            why);
-    return ct_fail(EXIT_FAILURE, "probe: the kernel does not load the BPF programs: %s", why);
 }
 
 /* Returns whether a writer records events of the whole machine. */
@@ -421,7 +426,7 @@ static int begin(struct probe *probe)
                                              .fences = probe->has_fences };
     int error = ct_programs_load((enum ct_method)probe->options.method, optional, &probe->programs, why);
     if (error)
-        return refuse(error, why);
+        return ct_programs_refused(error, why);
     const int status = probe->options.ioctls ? ct_ioctls_attach(&probe->ioctls, probe->programs) : CT_GO_ON;
     if (status != CT_GO_ON)
         return status;
@@ -433,9 +438,7 @@ static int begin(struct probe *probe)
     probe->functions = ct_functions_create();
     probe->spare.programs = probe->hooks.programs = probe->programs;
     probe->hooks.functions = probe->functions;
-    const char *dir = getenv(CT_SHM_DIR_ENV);
-    probe->missed =
-        (struct ct_missed){ .session = probe->options.session, .dir = dir && *dir ? dir : CT_SHM_DIR };
+    probe->missed = (struct ct_missed){ .session = probe->options.session, .dir = probe->options.shm_dir };
     probe->probed = (struct ct_probed_set){ .programs = probe->programs, .functions = probe->functions };
     probe->files = (struct ct_probed_files){
         .programs = probe->programs,
@@ -482,20 +485,31 @@ static void attach_hooks(struct probe *probe)
         fprintf(stderr, "cudatrace-probe: cannot drop CAP_SYS_ADMIN: %s\n", strerror(-error));
 }
 
-/* Returns the table given with --hooks and --hook, or else the machine's table if it exists. */
-static struct ct_hook_lines hook_lines_of(const struct ct_probe_options *options)
+/* Prepares to find the processes of --hooked. Returns CT_GO_ON, or the exit status after reporting an
+ * error. */
+static int begin_watch(struct probe *probe)
 {
-    static const char machines[] = "/etc/cudatrace/hooks";
-    const bool has_default = !options->hooks && options->hook_lines == 0 && access(machines, F_OK) == 0;
-    return (struct ct_hook_lines){
-        .path = has_default ? machines : options->hooks,
-        .line = options->hook,
-        .lines = options->hook_lines,
-    };
+    const char *dir = probe->options.shm_dir;
+    const int error =
+        probe->options.hooked ? ct_session_watch_begin(&probe->watch, dir, probe->options.session) : 0;
+    return error ? ct_fail(EXIT_FAILURE, "probe: cannot watch %s: %s", dir, strerror(-error)) : CT_GO_ON;
+}
+
+/* Returns the descriptor of CT_PROBE_READY_ENV, or -1. */
+static int begin_for_parent(void)
+{
+    const char *text = getenv(CT_PROBE_READY_ENV);
+    int64_t fd;
+    if (!text || !ct_number_parse(text, STDERR_FILENO + 1, INT32_MAX, &fd))
+        return -1;
+    unsetenv(CT_PROBE_READY_ENV);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return (int)fd;
 }
 
 static int run(struct probe *probe)
 {
+    const int ready = begin_for_parent();
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
@@ -516,16 +530,20 @@ static int run(struct probe *probe)
     const int from = signalfd(-1, &signals, SFD_CLOEXEC);
     const bool is_locked = ct_session_lock_take(&probe->lock, probe->options.session);
     probe->hooks = (struct ct_hooks){
-        .lines = hook_lines_of(&probe->options),
+        .lines = ct_hook_lines_of(&probe->options),
         .pid = probe->options.pid,
         .pids = probe->options.pids,
         .selection = &probe->options.selecting.selection,
     };
+    probe->watch.fd = -1;
     int status = !is_locked || from < 0 ? EXIT_FAILURE : ct_hooks_begin(&probe->hooks);
+    if (status == CT_GO_ON)
+        status = begin_watch(probe);
     if (status == CT_GO_ON)
         status = begin(probe);
     if (status == CT_GO_ON) {
-        ct_spare_channels_offer(&probe->spare);
+        if (!probe->options.hooked)
+            ct_spare_channels_offer(&probe->spare);
         stock_channels(probe);
         begin_machine(probe);
         begin_scan(probe);
@@ -533,9 +551,11 @@ static int run(struct probe *probe)
             go_on_scanning(probe, UINT64_MAX);
         if (!ct_is_interrupted()) {
             attach_hooks(probe);
+            probe->files.is_announced |= ready >= 0 && write(ready, "r", 1) == 1;
             ct_probed_files_announce(&probe->files);
         }
-        ct_spare_channels_start(&probe->spare);
+        if (!probe->options.hooked)
+            ct_spare_channels_start(&probe->spare);
         record(probe, from);
         ct_spare_channels_stop(&probe->spare);
         if (probe->options.verbose)
@@ -552,12 +572,13 @@ static int run(struct probe *probe)
         status = EXIT_SUCCESS;
     }
     ct_programs_unload(probe->programs);
+    ct_session_watch_end(&probe->watch);
     ct_session_lock_give(&probe->lock);
     return status;
 }
 
-/* Opens standard descriptors that the caller has closed. Otherwise, a map or the lock could be given such a
- * descriptor's number. Messages would then be written to it, and every writer would keep it open. */
+/* Opens standard descriptors that the caller has closed, so that no map or lock gets such a number. Messages
+ * would be written to it. */
 static void fill_standard_files(void)
 {
     int fd;
@@ -580,12 +601,11 @@ int main(int argc, char **argv)
     if (probe.options.patterns > 0)
         return ct_list(&probe.options);
     if (probe.options.dry_run || probe.options.bpftrace) {
-        struct ct_hook_lines lines = hook_lines_of(&probe.options);
+        struct ct_hook_lines lines = ct_hook_lines_of(&probe.options);
         return ct_hooks_print(&lines, probe.options.bpftrace);
     }
     /* Like the hook, the writers find the session through the environment. */
     setenv(CT_SESSION_ENV, probe.options.session, 1);
-    if (probe.options.shm_dir)
-        setenv(CT_SHM_DIR_ENV, probe.options.shm_dir, 1);
+    setenv(CT_SHM_DIR_ENV, probe.options.shm_dir, 1);
     return run(&probe);
 }

@@ -308,6 +308,17 @@ void ct_hooks_detach(struct ct_hooks *hooks)
         detach(&hooks->attached[number]);
 }
 
+struct ct_hook_lines ct_hook_lines_of(const struct ct_probe_options *options)
+{
+    static const char machines[] = "/etc/cudatrace/hooks";
+    const bool has_default = !options->hooks && options->hook_lines == 0 && access(machines, F_OK) == 0;
+    return (struct ct_hook_lines){
+        .path = has_default ? machines : options->hooks,
+        .line = options->hook,
+        .lines = options->hook_lines,
+    };
+}
+
 int ct_hooks_print(struct ct_hook_lines *lines, bool as_script)
 {
     static const char *const kinds[] = { "kprobe", "uprobe", "tracepoint" };

@@ -2,7 +2,9 @@
 
 #include "channels.h"
 #include "interrupted.h"
+#include "kernel_needs.h"
 #include "measured_call.h"
+#include "options.h"
 #include "programs_state.h"
 
 #include <bpf/bpf.h>
@@ -463,6 +465,20 @@ int ct_programs_load(enum ct_method best, struct ct_program_set optional, struct
     snprintf(why, CT_WHY_BYTES, "%s", first_warning[0] ? first_warning : strerror(-error));
     free(programs);
     return error;
+}
+
+int ct_programs_refused(int error, const char *why)
+{
+    char lack[CT_LACK_BYTES];
+    if (ct_kernel_lacks(lack))
+        return ct_fail(EXIT_FAILURE, "probe: %s", lack);
+    /* Even for root, -EACCES is possible, because the verifier returns it for a program that it rejects. */
+    if (error == -EPERM || (error == -EACCES && geteuid() != 0))
+        return ct_fail(
+            EXIT_FAILURE,
+            "probe: the kernel refuses the BPF programs: run as root, or with CAP_BPF and CAP_PERFMON (%s)",
+            why);
+    return ct_fail(EXIT_FAILURE, "probe: the kernel does not load the BPF programs: %s", why);
 }
 
 void ct_programs_unload(struct ct_programs *programs)

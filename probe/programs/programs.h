@@ -39,6 +39,8 @@ struct ct_program_set {
 enum { CT_WHY_BYTES = 512 };
 int ct_programs_load(enum ct_method best, struct ct_program_set optional, struct ct_programs **programs,
                      char why[CT_WHY_BYTES]);
+/* Reports why ct_programs_load() has failed, from its results. Returns the exit status. */
+int ct_programs_refused(int error, const char *why);
 void ct_programs_unload(struct ct_programs *programs);
 
 enum ct_method ct_programs_method(const struct ct_programs *programs);

@@ -1,4 +1,6 @@
 """Tests a probe that accompanies the hook: the hook records a process's calls, and the probe records the events inside them."""
+import contextlib
+import glob
 import os
 import pathlib
 import re
@@ -70,6 +72,28 @@ def events(s, nest=0):
         p.await_end()
         check_events(s, p.pid, nest)
         probe.end(number=signal.SIGINT if target == "all" else None)
+
+
+def hooked(s):
+    """Checks that with --hooked, events are recorded in processes of the session that the hook records, whether they begin before or after
+    the probe, and that no driver call is probed."""
+    before = Traced(s)
+    with Session() as other:
+        other.start_daemon()
+        elsewhere = Traced(other)
+        probe = Probe(s, "--hooked", "--kernel")
+        after = Traced(s)
+        plain = s.start(WORKLOADS / "calls", "--calls", 100, preload=False)
+        equal(plain.wait(), 0, "the status of a program without the hook")
+        for p in before, after:
+            wait_for("the probe to accompany the hook", lambda p=p: writer_of(probe, p.pid))
+            p.finish()
+            p.await_end()
+            check_events(s, p.pid, 0, may_be_late=True)
+        elsewhere.finish()
+        probe.end()
+    check("probe: 0 functions are probed" in probe.said, "probed functions:", probe.said)
+    equal(s.rows("SELECT pid FROM processes WHERE pid NOT IN (?, ?, ?)", before.pid, after.pid, probe.child.pid), [], "other processes")
 
 
 def many_processes(s):
@@ -283,7 +307,48 @@ def run_ended(s):
         probe.end()
 
 
-CASES = (events, many_processes, verbose, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session,
+def writers_of(pid):
+    """Returns the writers of any probe for the process `pid`."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # ended
+            found += [path.parent.name] * (path.read_text() == f"probe-{pid}\n")
+    return found
+
+
+class EventsRun:
+    """A `cudatrace run` with options for events, whose command waits after a first round of calls."""
+
+    def __init__(self, s, *options):
+        self.child = s.start(CUDATRACE, "run", "--db", s.db, *options, "--", WORKLOADS / "off_cpu", "--pages", PAGES, "--sleep", SLEEP_MS, "--await", 1,
+                             preload=False, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while (line := self.child.stdout.readline()) != "ready\n":
+            check(line, "run ended too early")
+        ((self.pid,),) = s.rows("SELECT pid FROM processes WHERE cmdline LIKE '%off_cpu%' ORDER BY process_id DESC LIMIT 1")
+        wait_for("the probe to accompany the hook", lambda: writers_of(self.pid))
+
+
+def run_events(s):
+    """Checks that `cudatrace run --kernel` records the command's events, leaves no probe, and passes on input, output, status and signals."""
+    s.stop_daemon()
+    run = EventsRun(s, "--kernel")
+    output, errors = run.child.communicate("\n", timeout=DEADLINE_S)
+    equal((run.child.returncode, output, errors), (0, f"{PAGES} page faults\n1 sleeps\n", ""), "the end of run")
+    check_events(s, run.pid, 0, may_be_late=True)
+    equal(glob.glob(f"/dev/shm/cudatrace.*.{s.name}*.probe"), [], "locks of a probe")
+    run = EventsRun(s, "--kernel")
+    os.killpg(run.child.pid, signal.SIGINT)  # as a terminal does
+    equal((run.child.wait(DEADLINE_S), run.child.stderr.read()), (-signal.SIGINT, ""), "the end of an interrupted run")
+    equal(s.value("SELECT state FROM processes WHERE pid = ?", run.pid), "killed", "its command")
+    equal(writers_of(run.pid), [], "writers that are left")
+    done = s.run(CUDATRACE, "run", "--db", s.db, "--hook", "nonsense", "--", "touch", s.dir / "started", preload=False, status=1)
+    check("unknown target 'nonsense'" in done.stderr and "the command was not started" in done.stderr, done.stderr)
+    check(not (s.dir / "started").exists(), "the command was started")
+    done = s.run(CUDATRACE, "run", "--db", s.db, "--hooks", "-", "--", "true", preload=False, status=2)
+    check("standard input is COMMAND's" in done.stderr, done.stderr)
+
+
+CASES = (events, hooked, run_events, many_processes, verbose, replayed, nested_events, hooks, hooks_on_all, hooks_of_new, plain_probe, in_doctor, other_session,
          writer_killed, outlived, daemon_restarted, run_ended)
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")

@@ -41,7 +41,7 @@ static bool take_pattern(const struct ct_option *option, const char *value)
     return true;
 }
 
-static bool take_hook(const struct ct_option *option, const char *value)
+bool ct_probe_take_hook(const struct ct_option *option, const char *value)
 {
     struct ct_probe_options *options = option->to;
     if (options->hook_lines == CT_PROBE_HOOKS_MAX || strchr(value, '\n'))
@@ -64,12 +64,9 @@ static bool is_library(const char *path)
                    error && error != -ENOEXEC ? strerror(-error) : "");
 }
 
-static int check_table(struct ct_probe_options *options)
+int ct_probe_check_table(struct ct_probe_options *options, const char *command)
 {
     struct stat status;
-    if (!options->hooks && options->hook_lines == 0 && (options->dry_run || options->bpftrace))
-        return ct_fail(EXIT_USAGE, "probe: --%s needs --hooks FILE or --hook LINE",
-                       options->dry_run ? "dry-run" : "bpftrace");
     if (options->hooks && strcmp(options->hooks, "/dev/stdin") == 0)
         options->hooks = "-";
     if (!options->hooks || strcmp(options->hooks, "-") == 0)
@@ -77,8 +74,16 @@ static int check_table(struct ct_probe_options *options)
     const int error = stat(options->hooks, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : 0;
     if (!error && S_ISREG(status.st_mode))
         return CT_GO_ON;
-    return ct_fail(EXIT_USAGE, "probe: --hooks %s: %s", options->hooks,
+    return ct_fail(EXIT_USAGE, "%s: --hooks %s: %s", command, options->hooks,
                    error ? strerror(error) : "not a regular file");
+}
+
+static int check_table(struct ct_probe_options *options)
+{
+    if (!options->hooks && options->hook_lines == 0 && (options->dry_run || options->bpftrace))
+        return ct_fail(EXIT_USAGE, "probe: --%s needs --hooks FILE or --hook LINE",
+                       options->dry_run ? "dry-run" : "bpftrace");
+    return ct_probe_check_table(options, "probe");
 }
 
 /* Makes the path absolute. */
@@ -119,11 +124,10 @@ static int check_discovering(struct ct_probe_options *options)
         return ct_fail(EXIT_USAGE, "probe: --modules %s needs --discover", options->modules);
     if (!options->discover)
         return CT_GO_ON;
-    if (options->all || options->pids > 0 || options->hooks || options->hook_lines > 0 ||
+    if (options->all || options->hooked || options->pids > 0 || options->hooks || options->hook_lines > 0 ||
         options->patterns > 0)
-        return ct_fail(
-            EXIT_USAGE,
-            "probe: --discover follows only COMMAND: omit --all, --pid, --hooks, --hook and --list");
+        return ct_fail(EXIT_USAGE, "probe: --discover follows only COMMAND: omit --all, --hooked, --pid, "
+                                   "--hooks, --hook and --list");
     if (!options->command)
         return ct_fail(EXIT_USAGE,
                        "probe: --discover needs a command: cudatrace probe --discover -- COMMAND");
@@ -146,6 +150,10 @@ static int check(struct ct_probe_options *options)
     const int settled = options->shm_dir ? settle_shm_dir(options) : CT_GO_ON;
     if (settled != CT_GO_ON)
         return settled;
+    if (!options->shm_dir)
+        options->shm_dir = getenv(CT_SHM_DIR_ENV);
+    if (!options->shm_dir || !*options->shm_dir)
+        options->shm_dir = CT_SHM_DIR;
     for (size_t i = 0; i < options->named_files; i++) {
         if (!is_library(options->named_file[i]))
             return EXIT_USAGE;
@@ -156,13 +164,19 @@ static int check(struct ct_probe_options *options)
     const int table = check_table(options);
     if (table != CT_GO_ON || options->dry_run || options->bpftrace)
         return table;
-    if (options->patterns > 0 && (options->all || options->hooks || options->hook_lines > 0))
+    if (options->patterns > 0 &&
+        (options->all || options->hooked || options->hooks || options->hook_lines > 0))
         return ct_fail(EXIT_USAGE, "probe: --list records nothing: omit --%s",
-                       options->all     ? "all"
-                       : options->hooks ? "hooks"
-                                        : "hook");
-    if (options->patterns == 0 && (options->pids == 0) == !options->all)
-        return ct_fail(EXIT_USAGE, "probe: specify either --pid PID or --all (see cudatrace probe --help)");
+                       options->all      ? "all"
+                       : options->hooked ? "hooked"
+                       : options->hooks  ? "hooks"
+                                         : "hook");
+    if (options->patterns == 0 && (options->pids > 0) + options->all + options->hooked != 1)
+        return ct_fail(EXIT_USAGE,
+                       "probe: specify either --pid PID, --all or --hooked (see cudatrace probe --help)");
+    if (options->hooked && !options->kernel_events && !options->ioctls && !options->hooks &&
+        options->hook_lines == 0)
+        return ct_fail(EXIT_USAGE, "probe: --hooked needs --kernel, --ioctls, --hooks FILE or --hook LINE");
     for (size_t i = 0; i < options->pids; i++) {
         const int status = check_process(options->pid[i]);
         if (status != CT_GO_ON)
@@ -178,6 +192,10 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
         { "pid", "PID", "probe this process; may be repeated", options, .take = take_pid,
           .wrong = "expected a process ID; at most 256 are possible", .or_next = true },
         { "all", NULL, "probe every process, including those that start later", &options->all },
+        { "hooked", NULL,
+          "probe no driver calls, and record only events inside the calls of processes that\n"
+          "the hook records into the session, including those that start later",
+          &options->hooked },
         { "library", "FILE",
           "a copy of libcuda.so in an unusual place, which processes may load later;\n"
           "may be repeated",
@@ -187,21 +205,10 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
         CT_OPTION_CALLS(&options->selecting,
                         "probe these functions, by pattern, with '!' before those to exclude; the last\n"
                         "match decides: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),
-        { "kernel", NULL,
-          "also record when a thread was blocked or preempted in a call, its page faults, and\n"
-          "DMA fences (layer kernel)",
-          &options->kernel_events },
-        { "ioctls", NULL,
-          "also record requests to the kernel driver (layer ioctl), and calls that open,\n"
-          "map and close its devices (layer kernel)",
-          &options->ioctls },
-        { "hooks", "FILE",
-          "also record functions of libraries and of the kernel, and tracepoints, as the\n"
-          "lines of this table choose them (layer hook); SIGHUP reads the table again\n"
-          "- is standard input (default: /etc/cudatrace/hooks, if it exists)",
-          &options->hooks, ct_take_name, "expected a file" },
-        { "hook", "LINE", "also record what this line of such a table chooses; may be repeated", options,
-          .take = take_hook, .wrong = "expected a line; at most 256 are possible" },
+        CT_OPTIONS_OF_EVENTS(options,
+                             "also record functions of libraries and of the kernel, and tracepoints, as the\n"
+                             "lines of this table choose them (layer hook); SIGHUP reads the table again;\n"
+                             "- is standard input (default: /etc/cudatrace/hooks, if it exists)"),
         { "dry-run", NULL,
           "check the table of --hooks and --hook, find its functions and tracepoints, and\n"
           "record nothing",
@@ -253,7 +260,7 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
             "A call costs about a microsecond more; `cudatrace attach` costs less. Durations are corrected\n"
             "for the cost of the probe itself. Processes that the hook records are skipped.\n"
             "The probe ends with Ctrl-C, or with the last process of --pid. --dry-run, --bpftrace, --list\n"
-            "and --discover need neither --pid nor --all, and no daemon.\n"
+            "and --discover need no daemon, and none of --pid, --all and --hooked.\n"
             "Exit status: 0, 1 for a failure, 2 for wrong usage; with --discover, the status of COMMAND.\n",
     };
     int first;

@@ -10,6 +10,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Set by a command that starts cudatrace-probe: the number of a descriptor. The probe writes a byte to it as
+ * soon as it records, prints no message about that, and ends when its parent ends. */
+#define CT_PROBE_READY_ENV "CUDATRACE_PROBE_READY"
+
+#define CT_PROBE_NOT_FOUND                                                                                   \
+    "cudatrace-probe not found next to cudatrace; set CUDATRACE_PROBE to its path, or build it: "            \
+    "libbpf-dev, "                                                                                           \
+    "clang and bpftool must be installed"
+
 enum {
     CT_PROBE_PIDS_MAX = 256,
     CT_PROBE_FILES_MAX = 16,
@@ -18,7 +27,7 @@ enum {
 };
 
 struct ct_probe_options {
-    const char *session, *shm_dir; /* shm_dir: NULL, not given */
+    const char *session, *shm_dir;
     pid_t pid[CT_PROBE_PIDS_MAX];
     const char *named_file[CT_PROBE_FILES_MAX]; /* the files given by --library */
     const char *pattern[CT_PROBE_PATTERNS_MAX]; /* given by --list, which records nothing */
@@ -30,7 +39,7 @@ struct ct_probe_options {
     const char *hooks; /* the file with the table of hooks; "-": standard input; NULL: none */
     const char *hook[CT_PROBE_HOOKS_MAX]; /* further lines of the table, given by --hook */
     size_t hook_lines;
-    bool all, kernel_events, ioctls, verbose;
+    bool all, hooked, kernel_events, ioctls, verbose;
     bool dry_run, bpftrace; /* checks or prints the hooks, and records nothing */
     bool discover;          /* counts functions of modules that a command reaches, and records nothing */
     const char *modules;    /* their names, separated by commas */
@@ -39,6 +48,26 @@ struct ct_probe_options {
     char **command;         /* with its arguments; NULL: none */
 };
 
+bool ct_probe_take_hook(const struct ct_option *option, const char *value);
+/* The options that choose events. `hooks_help_` is the help of --hooks. */
+#define CT_OPTIONS_OF_EVENTS(options_, hooks_help_)                                                          \
+    { "kernel", NULL,                                                                                        \
+      "also record when a thread was blocked or preempted in a call, its page faults, and\n"                 \
+      "DMA fences (layer kernel)",                                                                           \
+      &(options_)->kernel_events },                                                                          \
+        { "ioctls", NULL,                                                                                    \
+          "also record requests to the kernel driver (layer ioctl), and calls that open,\n"                  \
+          "map and close its devices (layer kernel)",                                                        \
+          &(options_)->ioctls },                                                                             \
+        { "hooks", "FILE", hooks_help_, &(options_)->hooks, ct_take_name, "expected a file" },               \
+    {                                                                                                        \
+        .name = "hook", .value = "LINE",                                                                     \
+        .help = "also record what this line of such a table chooses; may be repeated", .to = options_,       \
+        .take = ct_probe_take_hook, .wrong = "expected a line; at most 256 are possible"                     \
+    }
+
+/* Returns CT_GO_ON, or the exit status after reporting that the table of --hooks is not a readable file. */
+int ct_probe_check_table(struct ct_probe_options *options, const char *command);
 /* Returns CT_GO_ON, or the exit status after --help or a reported error. */
 int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *options);
 

@@ -18,10 +18,7 @@ static int probe(int argc, char **argv)
     if (status != CT_GO_ON)
         return status;
     if (!ct_installed_probe(path))
-        return ct_fail(
-            EXIT_FAILURE,
-            "probe: cudatrace-probe not found next to cudatrace; set CUDATRACE_PROBE to its path, or "
-            "build it: libbpf-dev, clang and bpftool must be installed");
+        return ct_fail(EXIT_FAILURE, "probe: " CT_PROBE_NOT_FOUND);
     argv[0] = path;
     execv(path, argv);
     return ct_fail(EXIT_FAILURE, "probe: cannot start %s: %s", path, strerror(errno));

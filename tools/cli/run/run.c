@@ -10,6 +10,7 @@
 #include "preloadable.h"
 #include "printing.h"
 #include "run_command.h"
+#include "run_probe.h"
 #include "selecting.h"
 #include "subcommand.h"
 #include "survivors.h"
@@ -30,9 +31,10 @@ struct run_options {
     struct ct_session_choice choice;
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* option values; NULL if not given */
     struct ct_selecting selecting;
-    bool waits, leaves; /* --wait, --no-follow */
-    bool gpu;           /* --gpu */
-    int graphs;         /* --gpu-graphs */
+    bool waits, leaves;             /* --wait, --no-follow */
+    bool gpu;                       /* --gpu */
+    int graphs;                     /* --gpu-graphs */
+    struct ct_probe_options events; /* --kernel, --ioctls, --hooks and --hook */
     struct ct_printing printing;
 };
 
@@ -301,13 +303,20 @@ static int trace_command(struct run_options *options, char **command)
 {
     int status;
     struct traced traced = { .options = options };
-    if (!find_hook(traced.hook) || !ct_printing_open(&options->printing))
+    struct ct_run_probe probe = { .pid = 0 };
+    if (!find_hook(traced.hook) || !ct_run_probe_find(&probe, &options->events) ||
+        !ct_printing_open(&options->printing))
         return EXIT_FAILURE;
     char database[CT_ANSWER_BYTES];
     const int daemon = ct_daemon_hold("run", &options->choice, options->of_daemon, database, &status);
     if (daemon < 0)
         return status;
     warn_about(command[0]);
+    if (!ct_run_probe_start(&probe, &options->events, &options->choice)) {
+        ct_client_ask(daemon, "release", database, 0);
+        close(daemon);
+        return EXIT_FAILURE;
+    }
     bool leaves;
     const long long before_calls = stored_calls(daemon, &leaves);
     traced.began_ns = (int64_t)ct_monotonic_ns();
@@ -326,6 +335,7 @@ static int trace_command(struct run_options *options, char **command)
         return EXIT_FAILURE;
     const bool is_kept = keep_for_survivors(&traced, leaves);
     ct_command_release();
+    ct_run_probe_end(&probe);
 
     char answer[CT_ANSWER_BYTES];
     const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, 0);
@@ -404,6 +414,9 @@ static int run(int argc, char **argv)
           "CUPTI: see the view gpu_work",
           &options.gpu },
         CT_OPTION_GPU_GRAPHS(&options.graphs),
+        CT_OPTIONS_OF_EVENTS(&options.events,
+                             "also record functions of libraries and of the kernel, and tracepoints, as the\n"
+                             "lines of this table choose them (layer hook)"),
         { "wait", NULL, "return only when the processes that outlive COMMAND have ended, too",
           &options.waits },
         { "no-follow", NULL, "stop tracing when COMMAND has ended", &options.leaves },
@@ -423,16 +436,20 @@ static int run(int argc, char **argv)
             "\n"
             "Processes that outlive COMMAND are traced until they end, or until `cudatrace stop`. The\n"
             "daemon stays in the background for them, and run prints their IDs.\n",
-        .more = "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
-                "changes the selection while COMMAND runs.\n"
-                "\n"
-                "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
-                "Exit status: the status of COMMAND, 1 if it could not be traced, 126 if it could not be\n"
-                "executed, 127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
-                "\n"
-                "  cudatrace run -- python train.py\n"
-                "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
-                "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
+        .more =
+            "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
+            "changes the selection while COMMAND runs.\n"
+            "\n"
+            "--kernel, --ioctls, --hooks and --hook start `cudatrace probe --hooked`, which needs root, or\n"
+            "CAP_BPF and CAP_PERFMON. These events are recorded until run returns.\n"
+            "\n"
+            "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
+            "Exit status: the status of COMMAND, 1 if it could not be traced, 126 if it could not be\n"
+            "executed, 127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
+            "\n"
+            "  cudatrace run -- python train.py\n"
+            "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
+            "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
     };
     int first;
     const int status = ct_session_choice_parse(argc, argv, &usage, &options.choice, &first);
@@ -445,7 +462,11 @@ static int run(int argc, char **argv)
     if (options.waits && options.leaves)
         return ct_fail(EXIT_USAGE,
                        "run: --wait cannot be combined with --no-follow (see cudatrace run --help)");
-    if (!check_way())
+    if (options.events.hooks &&
+        (strcmp(options.events.hooks, "-") == 0 || strcmp(options.events.hooks, "/dev/stdin") == 0))
+        return ct_fail(EXIT_USAGE, "run: --hooks %s: standard input is COMMAND's; use --hook LINE",
+                       options.events.hooks);
+    if (ct_probe_check_table(&options.events, "run") != CT_GO_ON || !check_way())
         return EXIT_USAGE;
     return trace_command(&options, argv + first);
 }
