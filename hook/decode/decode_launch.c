@@ -2,6 +2,20 @@
 #include "decode.h"
 #include "kernel_names.h"
 
+/* Returns the string ID of the kernel's name. The first successful launch of a kernel without a known name
+ * queries the driver. Only then is it certain that the handle is valid. */
+static uint32_t name_of(const struct ct_frame *frame, uint64_t function)
+{
+    struct ct_producer *producer = frame->producer;
+    const char *name;
+    const uint32_t known = ct_names_kernel(function, producer, succeeded(frame));
+    if (known || !succeeded(frame) || !producer || !producer->lane || !ct_names_query(function) ||
+        !ct_target_kernel_name(function, &name))
+        return known;
+    ct_names_told(function, name, producer);
+    return ct_names_kernel(function, producer, true);
+}
+
 static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t function,
                      uint64_t stream, struct ct_launch launch)
 {
@@ -10,7 +24,7 @@ static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, u
     decoded->value = stream_of(frame, stream);
     decoded->flags = ct_decode_captured_as(frame, stream, CT_NODE_KERNEL, 1);
     decoded->payload.launch = launch;
-    decoded->payload.launch.kernel = ct_names_kernel(function, frame->producer, succeeded(frame));
+    decoded->payload.launch.kernel = name_of(frame, function);
 }
 
 void ct_decode_launch(const struct ct_frame *frame, struct ct_decoded *decoded)

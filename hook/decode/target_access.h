@@ -25,6 +25,13 @@ bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_t *bytes);
 /* Sets *bytes to the size of the file that the program would open at the path. Returns false if there is no
  * such file. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
+/* Returns false, since the probe cannot call the program's driver. */
+static inline bool ct_target_kernel_name(uint64_t kernel, const char **name)
+{
+    (void)kernel;
+    (void)name;
+    return false;
+}
 
 #else
 
@@ -53,6 +60,10 @@ static inline bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_
 
 /* Sets *bytes to the size of the file. Returns false if there is no such file. Not a cancellation point. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
+/* Queries the driver for the name of a kernel that the calling thread has just launched. Sets *name to a
+ * string that is valid as long as the kernel, or to NULL if the driver reports no name. Returns false if the
+ * driver cannot be queried now. */
+bool ct_target_kernel_name(uint64_t kernel, const char **name);
 
 #endif
 #endif

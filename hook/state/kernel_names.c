@@ -1,7 +1,7 @@
-/* Learns kernel names. The driver is never queried, since a query would be an additional call, which the
- * program did not make. Names are learned from calls that return handles, from images with exactly one
- * kernel, and from the driver's answers to the program's own queries. Handles from any other source have no
- * name. For example, cuFFT 12 gets its functions through a table returned by cuGetExportTable.
+/* Learns kernel names. Names are learned from calls that return handles, from images with exactly one kernel,
+ * and from the driver's answers to the program's own queries. For handles from any other source, the decoders
+ * of launches query the driver (decode/name_query.c). For example, cuFFT 12 gets its functions through a
+ * table returned by cuGetExportTable, and a program has obtained its handles before `cudatrace attach`.
  *
  * The driver reuses a handle's address after an unload. The decoders of all calls that return handles
  * therefore call these functions, which overwrite any facts about an earlier use of the handle. Each handle
@@ -23,6 +23,7 @@ struct entry {
     struct ct_pool_link link;
     _Atomic uint32_t string; /* 0: no name is known */
     _Atomic uint32_t doubts; /* the number of doubts when the name was learned */
+    _Atomic bool is_refused; /* the driver has reported no name since */
     uint64_t handle, owner;
     uint64_t learned;        /* ct_now() when the handle was learned; 0 if nothing was recorded */
     uint32_t previous, next; /* entries with the same owner */
@@ -142,6 +143,7 @@ static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learn
     const uint32_t before = ct_table_get(&by_handle, handle);
     if (before && says(entry_at(before), owner, string)) {
         entry_at(before)->learned = learned;
+        atomic_store_explicit(&entry_at(before)->is_refused, false, memory_order_relaxed);
         ct_texts_release(string);
         return false;
     }
@@ -159,6 +161,7 @@ static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learn
     atomic_store_explicit(&entry->string, string, memory_order_relaxed);
     atomic_store_explicit(&entry->doubts, atomic_load_explicit(&doubts, memory_order_relaxed),
                           memory_order_relaxed);
+    atomic_store_explicit(&entry->is_refused, false, memory_order_relaxed);
     if (!owner_enter(number, entry)) {
         ct_texts_release(string);
         ct_pool_give(&entries, number);
@@ -181,14 +184,19 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     write_end(put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now));
 }
 
+static bool is_doubtful(const struct entry *entry)
+{
+    return atomic_load_explicit(&entry->doubts, memory_order_relaxed) !=
+               atomic_load_explicit(&doubts, memory_order_relaxed) &&
+           atomic_load_explicit(&hidden_ways, memory_order_relaxed);
+}
+
 /* Returns an entry's string. Returns 0 if the entry has no string, or if the name is in doubt and must not be
  * used. */
-static uint32_t string_of(struct entry *entry)
+static uint32_t string_of(const struct entry *entry)
 {
     const uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
-    const bool doubtful = string && atomic_load_explicit(&entry->doubts, memory_order_relaxed) !=
-                                        atomic_load_explicit(&doubts, memory_order_relaxed);
-    return doubtful && atomic_load_explicit(&hidden_ways, memory_order_relaxed) ? 0 : string;
+    return string && is_doubtful(entry) ? 0 : string;
 }
 
 static struct entry *find(uint64_t handle)
@@ -205,7 +213,20 @@ void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *
     if (!write_begin())
         return;
     const struct entry *entry = find(handle);
-    write_end(put(handle, entry ? entry->owner : OWNER_UNKNOWN, ct_texts_hold(name, CT_STRING_MAX), now));
+    const uint64_t owner = entry ? entry->owner : OWNER_UNKNOWN;
+    const bool changed = put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now);
+    struct entry *told = find(handle);
+    if (told && !name)
+        atomic_store_explicit(&told->is_refused, true, memory_order_relaxed);
+    write_end(changed && name); /* lanes need not look up again that there is no name */
+}
+
+bool ct_names_query(uint64_t handle)
+{
+    const struct entry *entry = find(handle);
+    return !entry ||
+           (string_of(entry) == 0 &&
+            (is_doubtful(entry) || !atomic_load_explicit(&entry->is_refused, memory_order_relaxed)));
 }
 
 bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer)

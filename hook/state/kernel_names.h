@@ -25,8 +25,11 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
 /* Notes that the program obtained `handle`, which is owned by `of` and has the same name as `of`. */
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
-/* Notes the name of `handle`, as reported to the program by the driver. */
+/* Notes the name of `handle`, as reported by the driver to the program or to the hook. `name` is NULL if the
+ * driver reports none. */
 void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *producer);
+/* Returns true if the name of `handle` is unknown, and the driver has not reported that there is none. */
+bool ct_names_query(uint64_t handle);
 /* Notes that the program obtained `handle` in a list of the handles owned by `owner`. The handle's name is
  * known if it was known before, or if the image contains no other kernel. Returns false if no other handle
  * can follow in the list. */

@@ -50,6 +50,7 @@ def compare_calls(report, what, ours, theirs, slotless):
     reasons = (
         ("that have no slot, which cannot be seen by who comes later", lambda name, us, cupti: name in slotless and us < cupti),
         ("that CUPTI does not count in full", lambda name, us, cupti: name in compare.UNCOUNTED),
+        ("that the hook has called, too", compare.is_query),
     )
     for reason, is_so in reasons:
         explained = [row for row in rows if is_so(*row)]
@@ -110,8 +111,9 @@ def check_trace(report, work):
         compare.check_sums(report, database)
         launches, nameless, kernels, unknown = database.execute(
             "SELECT count(*), count(*) FILTER (WHERE kernel IS NULL), count(DISTINCT kernel), "
-            "count(DISTINCT iif(kernel IS NULL, grid_x || ' ' || grid_y || ' ' || block_x, NULL)) FROM launches").fetchone()
-        report.note(f"{launches} launches of {kernels} named kernels; {nameless} without a name, in {unknown} shapes")
+            "count(DISTINCT iif(kernel IS NULL, grid_x || ' ' || grid_y || ' ' || block_x, NULL)) FROM launches "
+            "WHERE call_id NOT IN (SELECT call_id FROM calls WHERE status <> 0)").fetchone()
+        report.check(not nameless, f"{launches} launches of {kernels} named kernels; {nameless} without a name, in {unknown} shapes")
         failed = database.execute("SELECT name, sum(failed) FROM totals GROUP BY 1 HAVING sum(failed) > 0 ORDER BY 2 DESC").fetchall()
         report.note("calls that failed, as the program's own affair: " + (", ".join(f"{count} {name}" for name, count in failed[:8]) or "none"))
         report.note("processes: " + ", ".join(f"{pid} {state}" for pid, state in database.execute("SELECT pid, state FROM processes")))

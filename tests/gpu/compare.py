@@ -31,6 +31,9 @@ UNCOUNTED = {
     "cuDevicePrimaryCtxRelease_v2",
 }
 
+# Driver functions that the hook itself calls, for a kernel whose name it does not know. CUPTI counts these calls, but the trace does not.
+QUERIES = {"cuFuncGetName", "cuKernelGetName"}
+
 # Runtime functions that only compiler-generated code calls. CUPTI counts calls to these functions, but the hook does not trace them.
 UNTRACED_RUNTIME = re.compile(r"__cuda")
 
@@ -201,6 +204,11 @@ def differences(ours, theirs):
     return [(name, ours.get(name, 0), theirs.get(name, 0)) for name in names]
 
 
+def is_query(name, ours, theirs):
+    """Returns whether the hook's own calls of the function explain the difference."""
+    return name in QUERIES and ours < theirs
+
+
 def table(rows, other="CUPTI"):
     lines = [f"{'cudatrace':>10} {other:>10} {'diff':>8}  name"]
     for name, ours, theirs in rows[:ROWS_SHOWN]:
@@ -352,9 +360,12 @@ def check_calls(report, database, truth_paths, strict):
                  f"CUPTI {sum(truth.calls.values())} of {len(truth.calls)}")
     rows = differences(ours, truth.calls)
     expected = [row for row in rows if row[0] in UNCOUNTED]
-    others = [row for row in rows if row[0] not in UNCOUNTED]
+    queries = [row for row in rows if is_query(*row)]
+    others = [row for row in rows if row[0] not in UNCOUNTED and row not in queries]
     if expected:
         report.note("functions that CUPTI does not count in full", table(expected))
+    if queries:
+        report.note("functions that the hook has called, too", table(queries))
     what = f"driver calls by function: {len(others)} differ of {len(set(ours) | set(truth.calls))}"
     if strict or not others:
         report.check(not others, what, table(others))

@@ -324,6 +324,14 @@ class AttachTest(unittest.TestCase):
         self.assertEqual(failed, 0, said)
         self.assertRegex(said, "have no slot.*\n.*\n +0 +3 +-3  cuMemGetAttribute")
 
+    def test_calls_that_the_hook_makes_pass_and_more_than_were_made_fail(self):
+        theirs = self.THEIRS | {"cuFuncGetName": 5}
+        ours = {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2}
+        failed, said = self.compare(ours | {"cuFuncGetName": 1}, theirs)
+        self.assertEqual(failed, 0, said)
+        self.assertRegex(said, "the hook has called, too.*\n.*\n +1 +5 +-4  cuFuncGetName")
+        self.assertEqual(self.compare(ours | {"cuFuncGetName": 6}, theirs)[0], 1)
+
     def test_a_call_too_few_too_many_or_of_another_function_fails(self):
         for ours in ({"cuLaunchKernel": 9, "cuMemAlloc_v2": 2}, {"cuLaunchKernel": 11, "cuMemAlloc_v2": 2}, {"cuLaunchKernel": 10},
                      {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemFree_v2": 1},

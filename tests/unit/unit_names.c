@@ -187,6 +187,27 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
+/* Tests for which handles the hook queries the driver. */
+static void queried(void)
+{
+    ensure(ct_names_query(0xc1), "a handle from nowhere is queried");
+    const uint32_t version = atomic_load(&ct_names_version);
+    ct_names_told(0xc1, NULL, &producer);
+    ensure(!ct_names_query(0xc1) && is_named(0xc1, NULL), "a handle without a name is queried once");
+    ensure(atomic_load(&ct_names_version) == version, "lanes keep what they remember");
+    ct_names_learn(0xc2, 0xc0, NULL, &producer);
+    ct_names_learn(0xc3, 0xc0, NULL, &producer);
+    ensure(ct_names_query(0xc2), "a handle whose name the program did not pass is queried");
+    ct_names_told(0xc2, "reported", &producer);
+    ct_names_told(0xc3, NULL, &producer);
+    ensure(!ct_names_query(0xc2) && is_named(0xc2, "reported"), "a name that the driver reported");
+    ct_names_learn(0xc3, 0xc0, NULL, &producer);
+    ensure(ct_names_query(0xc3), "a handle that the program has obtained again is queried again");
+    ct_names_unload(0xc0, UINT64_MAX);
+    ensure(ct_names_query(0xc1) && ct_names_query(0xc2) && is_named(0xc2, NULL),
+           "handles are queried again after an unload");
+}
+
 /* A program that obtains functions without the hook may receive a destroyed context's handles. This must be
  * the last test, because from then on, the hook discards all names whenever a context is destroyed. */
 static void doubted(void)
@@ -195,7 +216,8 @@ static void doubted(void)
     ct_names_doubt();
     ensure(is_named(0xb1, "before"), "the end of some context, where all handles were seen");
     ensure(ct_names_kernel(0xb2, &producer, true) == 0, "a handle from nowhere");
-    ensure(is_named(0xb1, NULL), "a name from before, once there are handles from nowhere");
+    ensure(is_named(0xb1, NULL) && ct_names_query(0xb1),
+           "a name from before, once there are handles from nowhere");
     ct_names_told(0xb1, "told again", &producer);
     ct_names_learn(0xb3, 0xb0, "after", &producer);
     ensure(is_named(0xb1, "told again") && is_named(0xb3, "after"), "names from after the end");
@@ -304,6 +326,7 @@ int main(void)
     again();
     late_unload();
     told();
+    queried();
     churn();
     reentered();
     forked();
