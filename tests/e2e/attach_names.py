@@ -106,6 +106,18 @@ def in_handler(s):
     equal(sum(names.values()), 2 + len(NAMES), "launches")
 
 
+def filtered(s):
+    """Checks that the driver is not queried under a system call filter, and is queried without one. A process under a filter cannot be
+    attached to, so the hook is preloaded."""
+    for commands, queries, names in ((["launch"], (len(HIDDEN), 0), {name: 1 for name in HIDDEN}),
+                                     (["filter", "launch"], (0, 0), {None: len(HIDDEN)})):
+        p = Launcher(s, preload=True)
+        p.do("version", "unload", *commands)
+        p.end()
+        equal(p.queries(), queries, f"queries after {commands}")
+        equal(p.names(), names | {"loaded_later": 1}, f"launches by name after {commands}")
+
+
 def without_queries(s, why, env):
     p = Launcher(s, env=env)
     a = p.attach()
@@ -134,7 +146,7 @@ def with_log(s):
     without_queries(s, "CUDA_LOG_FILE", {"CUDA_LOG_FILE": "stderr"})
 
 
-for test in named, reused, in_handler, older_driver, with_log:
+for test in named, reused, in_handler, filtered, older_driver, with_log:
     with Session() as session:
         session.start_daemon()
         test(session)

@@ -7,6 +7,7 @@
  *   thread    launches all kernels in another thread
  *   capture   launches "captured" on a stream that is being captured
  *   handler   launches "in_handler" in a signal handler
+ *   filter    forbids itself to open files
  *   unload    unloads the module and the library, and loads others. Gets all functions but one without the
  *             hook, as libraries that use cuGetExportTable do. Prints whether the driver has returned a
  *             handle that an unloaded function had. */
@@ -15,9 +16,14 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 enum { ERRNO_BEFORE = 77, HANDLES = 5 };
 
@@ -131,6 +137,19 @@ static void do_handler(void)
     ENSURE(raise(SIGUSR1) == 0);
 }
 
+static void do_filter(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+    ENSURE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    ENSURE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
 static void do_unload(void)
 {
     void *before[HANDLES];
@@ -156,6 +175,7 @@ static const struct {
 } commands[] = {
     { "version\n", do_version }, { "launch\n", do_launch },   { "thread\n", do_thread },
     { "capture\n", do_capture }, { "handler\n", do_handler }, { "unload\n", do_unload },
+    { "filter\n", do_filter },
 };
 
 /* The program needs no driver function that drivers older than CUDA 12.3 lack. It therefore does not use
