@@ -9,9 +9,13 @@ static uint32_t name_of(const struct ct_frame *frame, uint64_t function)
     struct ct_producer *producer = frame->producer;
     const char *name;
     const uint32_t known = ct_names_kernel(function, producer, succeeded(frame));
-    if (known || !succeeded(frame) || !producer || !producer->lane || !ct_names_query(function) ||
-        !ct_target_kernel_name(function, &name))
+    if (known || !succeeded(frame) || !producer || !producer->lane || !ct_names_query(function))
         return known;
+    const enum ct_name_query query = ct_target_kernel_name(function, &name);
+    if (query == CT_NAME_LATER)
+        *ct_kernel_memo(producer, function) = (struct ct_kernel_memo){ 0 };
+    if (query != CT_NAME_QUERIED)
+        return 0;
     ct_names_told(function, name, producer);
     return ct_names_kernel(function, producer, true);
 }

@@ -42,24 +42,34 @@ static const char *query(uint32_t kind, uint64_t kernel)
     return name;
 }
 
-/* If $CUDA_LOG_FILE is set, the driver would also write its log of errors to a file or to the program's
- * output. */
-static bool may_query(void)
+/* The check of the stack may also fail because of old data, so it is repeated at the kernel's next launch.
+ * Since each check makes the launch slower, there are not many in a process. In a coroutine, all fail. */
+static enum ct_name_query await_plain_stack(void)
 {
-    return ct_rows[CT_ROW_cuFuncGetName].real && ct_rows[CT_ROW_cuKernelGetName].real &&
-           ct_stack_is_plain() && !ct_setting("CUDA_LOG_FILE");
+    enum { CHECKS = 10000 };
+    static _Atomic uint32_t checks;
+    if (atomic_load_explicit(&checks, memory_order_relaxed) >= CHECKS)
+        return CT_NAME_NONE;
+    atomic_fetch_add_explicit(&checks, 1, memory_order_relaxed);
+    return CT_NAME_LATER;
 }
 
-/* The launch is still open, so that CUPTI does not leave the process in the meantime (gpu_gate.h). */
-bool ct_target_kernel_name(uint64_t kernel, const char **name)
+/* The launch is still open, so that CUPTI does not leave the process in the meantime (gpu_gate.h). If
+ * $CUDA_LOG_FILE is set, the driver would also write its log of errors to a file or to the program's
+ * output. */
+enum ct_name_query ct_target_kernel_name(uint64_t kernel, const char **name)
 {
     CT_ERROR_GUARD;
-    if (!may_query() || !ct_system_begin())
-        return false;
+    if (!ct_rows[CT_ROW_cuFuncGetName].real || !ct_rows[CT_ROW_cuKernelGetName].real)
+        return CT_NAME_NONE;
+    if (!ct_stack_is_plain())
+        return await_plain_stack();
+    if (ct_setting("CUDA_LOG_FILE") || !ct_system_begin())
+        return CT_NAME_NONE;
     const uint32_t first = likely_kind();
     *name = query(first, kernel);
     if (!*name)
         *name = query(KINDS - 1 - first, kernel);
     ct_system_end();
-    return true;
+    return CT_NAME_QUERIED;
 }

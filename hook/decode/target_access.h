@@ -9,6 +9,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Results of a query for a kernel's name. */
+enum ct_name_query {
+    CT_NAME_NONE,  /* the driver cannot be queried */
+    CT_NAME_LATER, /* the driver cannot be queried in this call, but perhaps in the kernel's next launch */
+    CT_NAME_QUERIED,
+};
+
 #ifdef CT_DECODE_REMOTE
 
 /* Copies `bytes` bytes from the address to `to`. Returns false if the memory cannot be read. */
@@ -25,12 +32,12 @@ bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_t *bytes);
 /* Sets *bytes to the size of the file that the program would open at the path. Returns false if there is no
  * such file. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
-/* Returns false, since the probe cannot call the program's driver. */
-static inline bool ct_target_kernel_name(uint64_t kernel, const char **name)
+/* The probe cannot call the program's driver. */
+static inline enum ct_name_query ct_target_kernel_name(uint64_t kernel, const char **name)
 {
     (void)kernel;
     (void)name;
-    return false;
+    return CT_NAME_NONE;
 }
 
 #else
@@ -61,9 +68,8 @@ static inline bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_
 /* Sets *bytes to the size of the file. Returns false if there is no such file. Not a cancellation point. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
 /* Queries the driver for the name of a kernel that the calling thread has just launched. Sets *name to a
- * string that is valid as long as the kernel, or to NULL if the driver reports no name. Returns false if the
- * driver cannot be queried now. */
-bool ct_target_kernel_name(uint64_t kernel, const char **name);
+ * string that is valid as long as the kernel, or to NULL if the driver reports no name. */
+enum ct_name_query ct_target_kernel_name(uint64_t kernel, const char **name);
 
 #endif
 #endif

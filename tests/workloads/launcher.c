@@ -7,6 +7,7 @@
  *   thread    launches all kernels in another thread
  *   capture   launches "captured" on a stream that is being captured
  *   handler   launches "in_handler" in a signal handler
+ *   outside   launches "in_handler" outside of it
  *   filter    forbids itself to open files
  *   unload    unloads the module and the library, and loads others. Gets all functions but one without the
  *             hook, as libraries that use cuGetExportTable do. Prints whether the driver has returned a
@@ -137,6 +138,11 @@ static void do_handler(void)
     ENSURE(raise(SIGUSR1) == 0);
 }
 
+static void do_outside(void)
+{
+    launch_on(in_handler, NULL);
+}
+
 static void do_filter(void)
 {
     struct sock_filter filter[] = {
@@ -174,8 +180,8 @@ static const struct {
     void (*carry_out)(void);
 } commands[] = {
     { "version\n", do_version }, { "launch\n", do_launch },   { "thread\n", do_thread },
-    { "capture\n", do_capture }, { "handler\n", do_handler }, { "unload\n", do_unload },
-    { "filter\n", do_filter },
+    { "capture\n", do_capture }, { "handler\n", do_handler }, { "outside\n", do_outside },
+    { "unload\n", do_unload },   { "filter\n", do_filter },
 };
 
 /* The program needs no driver function that drivers older than CUDA 12.3 lack. It therefore does not use
