@@ -12,10 +12,10 @@ HEADER_BYTES, FRAME_BYTES = 400, 32
 
 
 def said(path, *command):
-    """Returns a command's output for a trace. Replaces the trace's path with a fixed word."""
+    """Returns a command's output for a trace. Replaces the trace's path, as it is or as Markdown, with a fixed word."""
     done = subprocess.run([CUDATRACE, *command, "--db", path], capture_output=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, f"status of {command}: {done.stderr}")
-    return done.stdout.replace(bytes(path), b"TRACE")
+    return done.stdout.replace(bytes(path).replace(b"_", b"\\_"), b"TRACE").replace(bytes(path), b"TRACE")
 
 
 def frames(data):

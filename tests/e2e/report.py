@@ -5,6 +5,7 @@ import contextlib
 import csv
 import io
 import json
+import shlex
 import shutil
 import sqlite3
 
@@ -131,14 +132,53 @@ with Session() as s:
     equal(row_of(found["kernels"], kernel="fill_u32")["launches"], 3 * LAUNCHES, "launches by kernel")
     equal(found["losses"], [], "losses")
 
+    # The summary must agree with the other sections and with the rows, and its commands must work.
+    def facts(rows):
+        return [(row["about"], row["found"]) for row in rows]
+
+    def summary_of(where, options, *counts):
+        """Returns the summary's rows for the calls that meet the condition."""
+        commands = s.rows(f"SELECT cmdline, count(DISTINCT process_id), count(*) FROM calls JOIN processes USING (process_id) WHERE {where} "
+                          "GROUP BY cmdline ORDER BY 3 DESC, 1")
+        processes, begin_ns, end_ns = counts
+        day, spent_ns = s.rows("SELECT strftime('%Y-%m-%d %H:%M:%S', (?1 + value) / 1e9, 'unixepoch', 'localtime'), "
+                               f"(SELECT sum(duration_ns) FROM calls JOIN processes USING (process_id) WHERE {where}) FROM meta WHERE key = 'realtime_offset_ns'",
+                               begin_ns)[0]
+        copied = s.rows(f"SELECT kind, sum(bytes) / 1e6, count(*) FROM copies JOIN processes USING (process_id) WHERE {where} GROUP BY kind ORDER BY 2 DESC")
+        failed = s.value(f"SELECT count(*) FROM calls JOIN processes USING (process_id) WHERE {where} AND status = 2")
+        total = sum(calls for _, _, calls in commands)
+        return [("trace", str(s.db)), ("processes", f"{processes}"),
+                *(("command", f"{calls:,} calls{f' in {count} processes' if count > 1 else ''}: {command}") for command, count, calls in commands),
+                ("time", f"{(end_ns - begin_ns) / 1e9:.3f} s from {day}"), ("calls", f"{total:,} (driver {total:,}), {spent_ns / 1e9:.3f} s in driver calls"),
+                ("copies", ", ".join(f"{kind} {mb:.3f} MB in {count:,}" for kind, mb, count in copied)),
+                ("failures", f"{failed:,} driver calls failed, most often cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY ({failed:,})"), ("losses", "none"),
+                ("next", f"cudatrace report --db {s.db} {options}"), ("next", f"cudatrace report --db {s.db} errors")]
+
+    def next_of(rows):
+        return rows[-2]["found"].partition(f"{s.db} ")[2]
+
+    equal(facts(found["summary"]), summary_of("1", next_of(found["summary"]), 3, *s.rows("SELECT min(started_ns), max(ended_ns) FROM processes")[0]),
+          "the summary")
+    equal([row["paragraph"] for row in found["summary"]], [found["bottleneck"][0]["paragraph"]] + [None] * (len(found["summary"]) - 1), "the verdict")
+    equal(report(s, "summary"), {"summary": found["summary"]}, "the summary without the section that judges")
+    text = report(s, "summary", format="text")
+    check(" ".join(text.split()).startswith("The trace on one screen " + found["bottleneck"][0]["paragraph"]) and len(text.splitlines()) <= 24, "a summary on one screen", text)
+    for _, command in facts(found["summary"])[-2:]:
+        done = s.run(CUDATRACE, *shlex.split(command)[1:], preload=False)
+        check(done.stdout.count("\n\n") >= 1, command, "prints", done.stdout)
+
     # The reports on one process and on a window must agree with the rows.
     begun, _ = truth[straggler]
     alone = report(s, "--pid", straggler)
     equal({row["pid"] for section in ("processes", "threads", "launches", "memory") for row in alone[section]}, {straggler}, "--pid")
     equal([(row["calls"], row["processes"]) for row in alone["errors"]], [(FAILURES, 1)], "errors of a process")
+    equal(facts(alone["summary"]), summary_of(f"processes.pid = {straggler}", next_of(alone["summary"]), 1,
+                                              *s.rows("SELECT started_ns, ended_ns FROM processes WHERE pid = ?", straggler)[0]), "the summary of a process")
     window = ("--from", f"@{begun['execution']}", "--to", f"@{begun['retrieval']}")
     within = f"call_id BETWEEN {begun['execution']} AND {begun['retrieval']} AND pid = {straggler}"
     seen = report(s, "--pid", straggler, *window)
+    equal(facts(seen["summary"]), summary_of(f"call_id BETWEEN {begun['execution']} AND {begun['retrieval']} AND processes.pid = {straggler}",
+                                             next_of(seen["summary"]), 1, begun["execution"], begun["retrieval"]), "the summary of a window")
     equal({row["function"]: (row["calls"], row["failed"]) for row in seen["functions"]},
           {name: (calls, failed) for name, calls, failed in s.rows(
               f"SELECT name, count(*), sum(status <> 0) FROM calls WHERE {within} GROUP BY name")}, "functions of a window")

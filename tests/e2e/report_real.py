@@ -10,7 +10,7 @@ import sqlite3
 from cudatrace_test import CUDATRACE, SOURCE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
-SECTIONS = ("xids bottleneck phases processes gpus activity threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
+SECTIONS = ("summary xids bottleneck phases processes gpus activity threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
             "waits blocked faults kernel hooks copies memory leaks contexts modules errors losses").split()
 NEWER = ["gpus", "activity", "gpu", "shares", "work", "ranges", "queue", "idle", "pending"]  # sections that need views which the fixture lacks
 
@@ -66,7 +66,7 @@ with Session() as s:
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
-    left_out = {"bottleneck", "functions", "hooks", "errors", *NEWER}
+    left_out = {"summary", "bottleneck", "functions", "hooks", "errors", *NEWER}
     equal(set(SECTIONS) - set(json.loads(done.stdout)), left_out, "what is left out")
     for section in left_out:
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)

@@ -49,7 +49,7 @@ with Session() as s:
         for earlier in "", ", which has 1 earlier process", ", which has 2 earlier processes":
             text, _ = on_terminal(200, "sh", "-c", 'exec "$0" "$@" 2>&1', CUDATRACE, "run", "--db", trace, "--", *calls,
                                   LD_LIBRARY_PATH=str(DRIVER_PATH))
-            equal(text.splitlines()[-1], f"cudatrace: traced into {trace}{earlier}: `cudatrace report --db {trace}` shows where the time was spent", "the line")
+            equal(text.splitlines()[-1], f"cudatrace: traced into {trace}{earlier}: `cudatrace report --db {trace} summary` shows where the time was spent", "the line")
 
     # `run` forwards signals to the command.
     held = subprocess.Popen([str(CUDATRACE), "run", "--session", s.name, "--db", str(s.db), "--", "sh", "-c",

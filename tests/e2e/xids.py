@@ -2,6 +2,7 @@
 the form that a probe records them in."""
 import contextlib
 import json
+import re
 import shutil
 import sqlite3
 
@@ -58,7 +59,7 @@ with Session() as s:
     fault = (FIRST, 31, PAGE_FAULT, 2, 0.01, 0.03, 9, "python", FAULT.replace("pid=9", "pid='9'"))
     equal(section(s, "--pid", PROGRAM), [*OF_NONE, OF_EXCEPTION, fault], "the section of a process")
     text = s.cudatrace("report", "--db", s.db, "--format", "text").stdout
-    check(text.startswith("GPU errors (Xids)\n"), "the report begins with", text[:80])
+    check(text.startswith("The trace on one screen\n\n") and re.search(r"\n6 GPU errors \(Xids\), the last with code 79: see xids\.\n\nGPU errors \(Xids\)\n\n", text), "the report begins with", text[:2000])
 
     # The section and the view must be the same if the trace consists of two files.
     found = section(s), s.rows("SELECT * FROM xids ORDER BY call_id")

@@ -42,19 +42,20 @@ struct table {
     sqlite3_stmt *statement;
     struct column *column;
     int columns;
-    int width;    /* the maximum width of the table; 0: no limit */
-    int first;    /* the table's first column; nonzero if a paragraph precedes the table */
-    int shown;    /* end of the columns that fit */
-    char **name;  /* the printable column names */
-    char **cell;  /* the cells of the measured rows */
-    int rows;     /* number of measured rows */
-    int64_t seen; /* total number of rows */
+    int width;   /* the maximum width of the table; 0: no limit */
+    int first;   /* the table's first column; nonzero if a paragraph precedes the table */
+    int shown;   /* end of the columns that fit */
+    char **name; /* the printable column names */
+    char **cell; /* the cells of the measured rows */
+    int rows;    /* number of measured rows */
+    struct ct_printed printed;
 };
 
 static int step(struct table *table)
 {
     const int rc = sqlite3_step(table->statement);
-    table->seen += rc == SQLITE_ROW;
+    if (rc == SQLITE_ROW && table->printed.rows++ == 0 && table->printed.on_first)
+        table->printed.on_first(table->statement, table->printed.data);
     return rc;
 }
 
@@ -426,7 +427,8 @@ static int print_json(struct table *table, FILE *to)
     return rc;
 }
 
-int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows)
+int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to,
+                  struct ct_printed *printed)
 {
     static int (*const printers[CT_FORMAT_COUNT])(struct table *, FILE *) = { print_text, print_csv,
                                                                               print_json, print_markdown };
@@ -435,6 +437,7 @@ int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FIL
         .statement = statement,
         .columns = columns,
         .width = width,
+        .printed = printed ? *printed : (struct ct_printed){ 0 },
         .column = calloc((size_t)columns + 1, sizeof(*table.column)),
         .name = calloc((size_t)columns + 1, sizeof(*table.name)),
         .cell = calloc((size_t)columns * ROWS_MEASURED + 1, sizeof(*table.cell)),
@@ -445,8 +448,8 @@ int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FIL
         good = (table.name[c] = ct_printable(name, strlen(name))) != NULL;
     }
     const int rc = good ? printers[format](&table, to) : SQLITE_NOMEM;
-    if (rows)
-        *rows = table.seen;
+    if (printed)
+        printed->rows = table.printed.rows;
     for (int c = 0; table.name && c < columns; c++)
         free(table.name[c]);
     free(table.name);

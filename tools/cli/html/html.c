@@ -347,8 +347,12 @@ static void print_sections(struct ct_export *to)
     size_t count;
     struct ct_section *sections = ct_report_sections(to->connection, &to->scope, &count);
     fputs(",\n\"sections\":[", to->to);
+    const char *before = "";
     for (size_t i = 0; i < count; i++) {
-        fprintf(to->to, "%s{\"name\":\"%s\",\"title\":", i ? ",\n" : "", sections[i].name);
+        if (!sections[i].wanted)
+            continue;
+        fprintf(to->to, "%s{\"name\":\"%s\",\"title\":", before, sections[i].name);
+        before = ",\n";
         ct_export_string(to, sections[i].title);
         fputs(",\"about\":", to->to);
         ct_export_string(to, sections[i].about);

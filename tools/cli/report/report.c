@@ -21,19 +21,55 @@ static struct ct_section sections[] = {
     CT_REPORTS(ROW)
 #undef ROW
 };
-enum { SECTIONS = sizeof(sections) / sizeof(sections[0]), THREADS_MAX = 8 };
+enum { SECTIONS = sizeof(sections) / sizeof(sections[0]), THREADS_MAX = 8, OPTIONS_BYTES = 4608 };
 
 struct report {
     struct ct_scope scope;
     int format; /* enum ct_format */
     int width;
     struct ct_series series;
-    _Atomic size_t next; /* the next section to run */
+    char options[OPTIONS_BYTES]; /* the options that select the trace, for commands that users can repeat */
+    _Atomic size_t next;         /* the next section to run */
 };
 
-/* Binds the parameters that a query uses. Parameters for options that were not given stay NULL. */
-static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
+/* The section that judges the run. Other sections may repeat its verdict. */
+static struct ct_section *judge(void)
 {
+    size_t s = 0;
+    while (s + 1 < SECTIONS && strcmp(sections[s].name, "bottleneck") != 0)
+        s++;
+    return &sections[s];
+}
+
+/* Returns whether the section repeats the verdict, so that it must run after the section that judges. */
+static bool repeats_verdict(const struct ct_section *section)
+{
+    return strstr(section->sql[0], ":verdict") != NULL;
+}
+
+static void bind_text(sqlite3_stmt *statement, const char *name, const char *text)
+{
+    const int place = sqlite3_bind_parameter_index(statement, name);
+    if (place > 0)
+        sqlite3_bind_text(statement, place, text, -1, SQLITE_TRANSIENT);
+}
+
+/* Names the newest file of the trace, and counts the others. */
+static void bind_files(sqlite3_stmt *statement, sqlite3 *connection)
+{
+    const char *newest = sqlite3_db_filename(connection, "main");
+    const uint32_t others = ct_series_files(connection) - 1;
+    char *text = others == 0
+                     ? sqlite3_mprintf("%s", newest)
+                     : sqlite3_mprintf("%s and %u earlier file%s", newest, others, others == 1 ? "" : "s");
+    bind_text(statement, ":files", text);
+    sqlite3_free(text);
+}
+
+/* Binds the parameters that a query uses. Parameters for options that were not given stay NULL. */
+static void bind(sqlite3_stmt *statement, sqlite3 *connection, const struct report *report)
+{
+    const struct ct_scope *scope = &report->scope;
     if (scope->pid)
         ct_bind_number(statement, ":pid", scope->pid);
     if (scope->from_ns > 0)
@@ -42,6 +78,12 @@ static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
         ct_bind_number(statement, ":to_ns", scope->to_ns);
     if (scope->now_ns > 0)
         ct_bind_number(statement, ":now_ns", scope->now_ns);
+    if (sqlite3_bind_parameter_index(statement, ":verdict") == 0)
+        return;
+    bind_text(statement, ":verdict", judge()->verdict);
+    bind_text(statement, ":bound_by", judge()->bound_by);
+    bind_text(statement, ":options", report->options);
+    bind_files(statement, connection);
 }
 
 /* Returns whether a call returned in the window, or a long call or work of a GPU was in progress. */
@@ -119,11 +161,11 @@ static void agree(const struct reader *reader, int count)
 }
 
 /* Prepares a query and binds its parameters. Returns NULL if the query cannot be prepared. */
-static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct ct_scope *scope)
+static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct report *report)
 {
     sqlite3_stmt *statement = NULL;
     if (connection && sql && sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK)
-        bind(statement, scope);
+        bind(statement, connection, report);
     return statement;
 }
 
@@ -142,7 +184,7 @@ static bool lacks_view(sqlite3 *connection, const char *name)
  * did. A trace written by an older version may lack a view that the alternative query needs. */
 static bool run_instead(struct ct_section *section, sqlite3 *connection, const struct report *report)
 {
-    sqlite3_stmt *statement = prepare(connection, section->sql[2], &report->scope);
+    sqlite3_stmt *statement = prepare(connection, section->sql[2], report);
     if (!statement)
         return false;
     ct_section_run(section, connection, statement, (enum ct_format)report->format, report->width);
@@ -161,34 +203,52 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
     const enum ct_format format = (enum ct_format)report->format;
     sqlite3_stmt *statement;
     if (!run_instead(section, connection, report)) {
-        statement = prepare(connection, section->sql[0], &report->scope);
+        statement = prepare(connection, section->sql[0], report);
         if (!statement && lacks_view(connection, section->name))
-            statement = prepare(connection, "SELECT 0 WHERE 0", &report->scope);
+            statement = prepare(connection, "SELECT 0 WHERE 0", report);
         ct_section_run(section, connection, statement, format, report->width);
         sqlite3_finalize(statement);
     }
     const bool for_people = format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;
-    statement = for_people ? prepare(connection, section->sql[1], &report->scope) : NULL;
+    statement = for_people ? prepare(connection, section->sql[1], report) : NULL;
     if (statement)
         ct_section_note(section, statement, format, report->width);
     sqlite3_finalize(statement);
+}
+
+/* Returns whether a section is run in the first round, even if it is not printed. */
+static bool is_needed(size_t s)
+{
+    bool repeated = false;
+    for (size_t other = 0; other < SECTIONS; other++)
+        repeated |= sections[other].wanted && repeats_verdict(&sections[other]);
+    return !repeats_verdict(&sections[s]) && (sections[s].wanted || (repeated && &sections[s] == judge()));
 }
 
 static void *run_sections(void *data)
 {
     const struct reader *reader = data;
     for (size_t s; (s = atomic_fetch_add(&reader->report->next, 1)) < SECTIONS;) {
-        if (sections[s].wanted)
+        if (is_needed(s))
             run_section(s, reader->connection, reader->report);
     }
     return NULL;
+}
+
+/* Runs the sections that repeat the verdict. */
+static void run_repeating(sqlite3 *connection, const struct report *report)
+{
+    for (size_t s = 0; s < SECTIONS; s++) {
+        if (sections[s].wanted && repeats_verdict(&sections[s]))
+            run_section(s, connection, report);
+    }
 }
 
 static void run_all(struct report *report)
 {
     long wanted = 0;
     for (size_t s = 0; s < SECTIONS; s++)
-        wanted += sections[s].wanted;
+        wanted += is_needed(s);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct reader reader[THREADS_MAX];
     pthread_t other[THREADS_MAX];
@@ -204,6 +264,7 @@ static void run_all(struct report *report)
     run_sections(&reader[0]);
     for (int i = 0; i < started; i++)
         pthread_join(other[i], NULL);
+    run_repeating(reader[0].connection, report);
     for (int i = 0; i < readers; i++)
         sqlite3_close(reader[i].connection);
 }
@@ -211,10 +272,24 @@ static void run_all(struct report *report)
 struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope *scope, size_t *count)
 {
     const struct report report = { .scope = *scope, .format = CT_FORMAT_JSON };
-    for (size_t s = 0; s < SECTIONS; s++)
-        run_section(s, connection, &report);
+    for (size_t s = 0; s < SECTIONS; s++) {
+        sections[s].wanted = !repeats_verdict(&sections[s]);
+        if (sections[s].wanted)
+            run_section(s, connection, &report);
+    }
     *count = SECTIONS;
     return sections;
+}
+
+/* Adds the option to those that select the trace, in the form in which a shell takes it. */
+static void repeat_option(struct report *report, const char *name, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:@,=%";
+    const size_t used = strlen(report->options);
+    const char *quote = value[strspn(value, plain)] ? "'" : "";
+    if (!strchr(value, '\''))
+        snprintf(report->options + used, sizeof(report->options) - used, " --%s %s%s%s", name, quote, value,
+                 quote);
 }
 
 static int run(int argc, char **argv, struct report *report, char *about)
@@ -243,6 +318,10 @@ static int run(int argc, char **argv, struct report *report, char *about)
     sqlite3 *connection = ct_meant_trace_open(&choice, &report->series);
     if (!connection)
         return EXIT_FAILURE;
+    if (choice.database)
+        repeat_option(report, "db", choice.database);
+    if (choice.session_option)
+        repeat_option(report, "session", choice.session_option);
     report->scope.now_ns = ct_session_now(&choice, report->series.path[0]);
     status = look(connection, report);
     sqlite3_close(connection);

@@ -22,11 +22,26 @@ bool ct_sections_choose(const char *command, struct ct_section *sections, size_t
     return true;
 }
 
+/* Keeps the conclusion of a section, for sections that repeat it. */
+static void keep_verdict(sqlite3_stmt *row, void *data)
+{
+    struct ct_section *section = data;
+    for (int c = 0; c < sqlite3_column_count(row); c++) {
+        const char *name = sqlite3_column_name(row, c), *text = (const char *)sqlite3_column_text(row, c);
+        if (text && strcmp(name, "bound_by") == 0)
+            snprintf(section->bound_by, sizeof(section->bound_by), "%s", text);
+        else if (text && strcmp(name, "paragraph") == 0)
+            section->verdict = strdup(text);
+    }
+}
+
 void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stmt *statement,
                     enum ct_format format, int width)
 {
     FILE *to = statement ? open_memstream(&section->text, &section->bytes) : NULL;
-    const int rc = to ? ct_print_rows(statement, format, width, to, &section->rows) : SQLITE_NOMEM;
+    struct ct_printed printed = { .on_first = keep_verdict, .data = section };
+    const int rc = to ? ct_print_rows(statement, format, width, to, &printed) : SQLITE_NOMEM;
+    section->rows = printed.rows;
     if (rc == SQLITE_OK) {
         if (fclose(to) != 0)
             snprintf(section->problem, sizeof(section->problem), "out of memory");
@@ -45,10 +60,10 @@ void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stm
 void ct_section_note(struct ct_section *section, sqlite3_stmt *statement, enum ct_format format, int width)
 {
     size_t bytes;
-    int64_t rows = 0;
+    struct ct_printed printed = { 0 };
     FILE *to = open_memstream(&section->note, &bytes);
-    const int rc = to ? ct_print_rows(statement, format, width, to, &rows) : SQLITE_NOMEM;
-    if ((to && fclose(to) != 0) || rc != SQLITE_OK || rows == 0) {
+    const int rc = to ? ct_print_rows(statement, format, width, to, &printed) : SQLITE_NOMEM;
+    if ((to && fclose(to) != 0) || rc != SQLITE_OK || printed.rows == 0) {
         free(section->note);
         section->note = NULL;
     }
@@ -144,5 +159,6 @@ void ct_sections_finish(struct ct_section *sections, size_t count)
     for (size_t s = 0; s < count; s++) {
         free(sections[s].text);
         free(sections[s].note);
+        free(sections[s].verdict);
     }
 }

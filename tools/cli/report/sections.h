@@ -17,9 +17,10 @@ struct ct_section {
     char *text;
     size_t bytes;
     int64_t rows;
-    char *note;        /* set by ct_section_note(); NULL: none */
-    bool left_out;     /* the section has no rows, which is not an error */
-    char problem[512]; /* the error message, or empty if there is none */
+    char *verdict, bound_by[16]; /* the first row's `paragraph` and `bound_by`; NULL and empty: none */
+    char *note;                  /* set by ct_section_note(); NULL: none */
+    bool left_out;               /* the section has no rows, which is not an error */
+    char problem[512];           /* the error message, or empty if there is none */
 };
 
 /* Marks the named sections as wanted, or all sections if no name is given. Returns false after reporting an

@@ -151,8 +151,8 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                 "read; use `cudatrace run --db FILE` for a trace of your own");
     else if (isatty(STDERR_FILENO)) {
         ask_trace(database, earlier_sql, began_ns, earlier);
-        ct_fail(0, "traced into %s%s: `cudatrace report --db %s` shows where the time was spent", database,
-                earlier, database);
+        ct_fail(0, "traced into %s%s: `cudatrace report --db %s summary` shows where the time was spent",
+                database, earlier, database);
     }
 }
 

@@ -60,11 +60,11 @@ static int print_moment(struct ct_top *top, enum ct_format format)
     sqlite3_stmt *rows = ct_top_rows(top);
     if (!rows)
         return ct_fail(EXIT_USAGE, "top: %s", top->problem);
-    int64_t count = 0;
+    struct ct_printed printed = { 0 };
     if (format == CT_FORMAT_JSON)
         printf("{\"at_ns\":%lld,\"since_ns\":%lld,\"live\":%s,\"probed\":%lld,\"%s\":", (long long)top->at_ns,
                (long long)top->last_ns, top->is_live ? "true" : "false", top->probed, names[top->view]);
-    const int rc = ct_print_rows(rows, format, ct_terminal_width(), stdout, &count);
+    const int rc = ct_print_rows(rows, format, ct_terminal_width(), stdout, &printed);
     if (top->view == CT_TOP_PROCESSES) {
         print_more(ct_top_untraced(top), "untraced", "not traced", format);
         print_more(ct_top_gpus(top), "gpus", "GPUs", format);
@@ -75,7 +75,7 @@ static int print_moment(struct ct_top *top, enum ct_format format)
     sqlite3_finalize(rows);
     if (rc != SQLITE_OK)
         return ct_fail(EXIT_FAILURE, "top: %s", ct_sqlite_why(top->moments, rc));
-    if (count == 0 && format == CT_FORMAT_TEXT)
+    if (printed.rows == 0 && format == CT_FORMAT_TEXT)
         ct_fail(0,
                 *top->text ? "top: no row with '%s'"
                 : top->view != CT_TOP_PROCESSES
