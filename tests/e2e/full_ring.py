@@ -57,6 +57,9 @@ for STEPS, first in ((FEW_STEPS, True), (FEW_STEPS, False), (MANY_STEPS, True)):
               [("pressure", s.value("SELECT sum(skipped) FROM totals"), 1)], "causes")
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short low-priority calls" in report, "the report", report)
+        summary = {row["about"]: row["found"] for row in s.report("summary")["summary"]}
+        equal((summary["losses"], summary["next"]), (f"{s.value('SELECT sum(skipped) FROM totals'):,} calls left out (pressure)",
+                                                     f"cudatrace report --db {s.db} losses"), "the summary")
 
 # In each round, the daemon is stopped while the program makes enough calls to fill eight rings. The important calls alone nearly fill one
 # ring. Only in the first round are some important calls lost.

@@ -136,8 +136,9 @@ with Session() as s:
     def facts(rows):
         return [(row["about"], row["found"]) for row in rows]
 
-    def summary_of(where, options, *counts):
-        """Returns the summary's rows for the calls that meet the condition."""
+    def summary_of(where, rows, selection, *counts):
+        """Returns the summary's rows for the calls that meet the condition. `rows` has the sections that explain the verdict."""
+        explaining = rows[-2]["found"].rpartition(f"{' '.join(map(str, ('', s.db, *selection)))} ")[2]
         commands = s.rows(f"SELECT cmdline, count(DISTINCT process_id), count(*) FROM calls JOIN processes USING (process_id) WHERE {where} "
                           "GROUP BY cmdline ORDER BY 3 DESC, 1")
         processes, begin_ns, end_ns = counts
@@ -152,12 +153,9 @@ with Session() as s:
                 ("time", f"{(end_ns - begin_ns) / 1e9:.3f} s from {day}"), ("calls", f"{total:,} (driver {total:,}), {spent_ns / 1e9:.3f} s in driver calls"),
                 ("copies", ", ".join(f"{kind} {mb:.3f} MB in {count:,}" for kind, mb, count in copied)),
                 ("failures", f"{failed:,} driver calls failed, most often cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY ({failed:,})"), ("losses", "none"),
-                ("next", f"cudatrace report --db {s.db} {options}"), ("next", f"cudatrace report --db {s.db} errors")]
+                *(("next", " ".join(map(str, ("cudatrace report --db", s.db, *selection, sections)))) for sections in (explaining, "errors"))]
 
-    def next_of(rows):
-        return rows[-2]["found"].partition(f"{s.db} ")[2]
-
-    equal(facts(found["summary"]), summary_of("1", next_of(found["summary"]), 3, *s.rows("SELECT min(started_ns), max(ended_ns) FROM processes")[0]),
+    equal(facts(found["summary"]), summary_of("1", found["summary"], (), 3, *s.rows("SELECT min(started_ns), max(ended_ns) FROM processes")[0]),
           "the summary")
     equal([row["paragraph"] for row in found["summary"]], [found["bottleneck"][0]["paragraph"]] + [None] * (len(found["summary"]) - 1), "the verdict")
     equal(report(s, "summary"), {"summary": found["summary"]}, "the summary without the section that judges")
@@ -172,13 +170,13 @@ with Session() as s:
     alone = report(s, "--pid", straggler)
     equal({row["pid"] for section in ("processes", "threads", "launches", "memory") for row in alone[section]}, {straggler}, "--pid")
     equal([(row["calls"], row["processes"]) for row in alone["errors"]], [(FAILURES, 1)], "errors of a process")
-    equal(facts(alone["summary"]), summary_of(f"processes.pid = {straggler}", next_of(alone["summary"]), 1,
+    equal(facts(alone["summary"]), summary_of(f"processes.pid = {straggler}", alone["summary"], ("--pid", straggler), 1,
                                               *s.rows("SELECT started_ns, ended_ns FROM processes WHERE pid = ?", straggler)[0]), "the summary of a process")
     window = ("--from", f"@{begun['execution']}", "--to", f"@{begun['retrieval']}")
     within = f"call_id BETWEEN {begun['execution']} AND {begun['retrieval']} AND pid = {straggler}"
     seen = report(s, "--pid", straggler, *window)
     equal(facts(seen["summary"]), summary_of(f"call_id BETWEEN {begun['execution']} AND {begun['retrieval']} AND processes.pid = {straggler}",
-                                             next_of(seen["summary"]), 1, begun["execution"], begun["retrieval"]), "the summary of a window")
+                                             seen["summary"], ("--pid", straggler, *window), 1, begun["execution"], begun["retrieval"]), "the summary of a window")
     equal({row["function"]: (row["calls"], row["failed"]) for row in seen["functions"]},
           {name: (calls, failed) for name, calls, failed in s.rows(
               f"SELECT name, count(*), sum(status <> 0) FROM calls WHERE {within} GROUP BY name")}, "functions of a window")

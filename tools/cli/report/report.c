@@ -281,9 +281,19 @@ struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope
     return sections;
 }
 
-/* Adds the option to those that select the trace, in the form in which a shell takes it. */
+/* Returns the number as text, or NULL if it is 0. */
+static const char *number_text(int64_t number, char text[24])
+{
+    snprintf(text, 24, "%lld", (long long)number);
+    return number ? text : NULL;
+}
+
+/* Adds the option, unless it was not given, to those that select the trace, in the form in which a shell
+ * takes it. */
 static void repeat_option(struct report *report, const char *name, const char *value)
 {
+    if (!value)
+        return;
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:@,=%";
     const size_t used = strlen(report->options);
     const char *quote = value[strspn(value, plain)] ? "'" : "";
@@ -295,6 +305,7 @@ static void repeat_option(struct report *report, const char *name, const char *v
 static int run(int argc, char **argv, struct report *report, char *about)
 {
     struct ct_session_choice choice = { 0 };
+    char pid[24];
     const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&choice),
                                          CT_OPTION_PID(&report->scope.pid),
                                          CT_OPTIONS_OF_WINDOW(&report->scope,
@@ -318,10 +329,11 @@ static int run(int argc, char **argv, struct report *report, char *about)
     sqlite3 *connection = ct_meant_trace_open(&choice, &report->series);
     if (!connection)
         return EXIT_FAILURE;
-    if (choice.database)
-        repeat_option(report, "db", choice.database);
-    if (choice.session_option)
-        repeat_option(report, "session", choice.session_option);
+    repeat_option(report, "db", choice.database);
+    repeat_option(report, "session", choice.session_option);
+    repeat_option(report, "pid", number_text(report->scope.pid, pid));
+    repeat_option(report, "from", report->scope.from);
+    repeat_option(report, "to", report->scope.to);
     report->scope.now_ns = ct_session_now(&choice, report->series.path[0]);
     status = look(connection, report);
     sqlite3_close(connection);
