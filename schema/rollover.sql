@@ -12,6 +12,7 @@ SELECT 'earlier_files_until_ns', max(until_ns)
 HAVING max(until_ns) IS NOT NULL;
 
 INSERT INTO gpu        SELECT * FROM past.gpu;
+INSERT INTO run        SELECT * FROM past.run;
 INSERT INTO process    SELECT * FROM past.process WHERE ended_ns IS NULL;
 INSERT INTO gpu_device SELECT * FROM past.gpu_device WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO function   SELECT * FROM past.function;

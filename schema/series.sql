@@ -41,6 +41,13 @@ SELECT process_id, nullif(max(coalesce(call_id, NULL%s), (SELECT ifnull(min(end_
 -- name: gpu_work_call
 , (SELECT found.call_id FROM %s.correlation AS found WHERE found.process_id = work.process_id AND found.correlation = work.correlation)
 
+-- The time of a run's processes. A call may be a little later than the end of its process.
+-- name: run_from
+SELECT started_ns FROM runs WHERE run_id = ?1
+
+-- name: run_to
+SELECT ended_ns + 1000000000 FROM runs WHERE run_id = ?1
+
 -- The fields of each hook in a file, for views with a column for each field (tools/trace/hook_views.c). A hook has a
 -- view only if its name needs no quotes. A field's column gets a longer name if another column already has the field's
 -- name.

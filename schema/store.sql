@@ -121,9 +121,13 @@ INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
     ON CONFLICT (layer, name) DO UPDATE SET name = excluded.name
     RETURNING function_id;
 
+-- Adds the run that began at a time, unless it has processes already.
+-- name: begin_run
+INSERT INTO run (began_unix_ns) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM run WHERE began_unix_ns = ?1);
+
 -- name: insert_process
-INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, state)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
+INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, state, run_id)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running', (SELECT max(run_id) FROM run))
     RETURNING process_id;
 
 -- Finds a process that is known from an earlier daemon or file. (An upsert would use up an ID each time.)

@@ -12,6 +12,10 @@ SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name
   LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status
  WHERE site.site_id = ?1;
 
+-- Returns a row if the trace has the process. If a run was chosen, the view has only the processes of that run.
+-- name: process
+SELECT 1 FROM processes WHERE process_id = ?1;
+
 -- ?3 is the maximum number of rows, or -1 for no limit.
 -- name: calls
 SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns LIMIT ?3;

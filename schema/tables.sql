@@ -15,6 +15,13 @@ CREATE TABLE meta (
     value
 ) WITHOUT ROWID;
 
+CREATE TABLE run (
+    -- The runs. A run begins with the first process after the daemon started, or after a command such as `cudatrace run`
+    -- began to use a daemon that no other command used.
+    run_id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    began_unix_ns INTEGER NOT NULL UNIQUE  -- when the daemon started, or the command began to use it
+);
+
 CREATE TABLE process (
     -- One row for each program image that made a traced call. A forked child and the program after an exec have
     -- separate rows.
@@ -30,6 +37,7 @@ CREATE TABLE process (
     state       TEXT NOT NULL,             -- running, exited, killed, detached, left (running, but no daemon collects from it)
     unknown_frees INTEGER NOT NULL DEFAULT 0, -- calls that freed memory without a row in `allocation`
     gpu_recording TEXT,                    -- result of the last request to record GPU work; NULL if there was none
+    run_id      INTEGER REFERENCES run,    -- the run in which its first call was stored
     UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel reports uid, and the process reports the others
 );
 

@@ -30,8 +30,28 @@ SELECT process_id,
        state,                 -- running, exited, killed, detached, left (running when its daemon ended: see `losses`)
        unknown_frees,         -- calls that freed memory which is not in `allocations`: it was allocated before the process was
                               -- attached to, or by a call that was not recorded
-       gpu_recording          -- of GPU work (run --gpu, set --gpu): recorded, or why not; NULL if it was not requested
+       gpu_recording,         -- of GPU work (run --gpu, set --gpu): recorded, or why not; NULL if it was not requested
+       run_id                 -- the run to which it belongs; see `runs`
   FROM process;
+
+-- files: all
+CREATE VIEW runs AS
+-- The runs that a trace contains. A run begins with a daemon, or when a command such as `cudatrace run` begins to use a
+-- daemon that no other command uses. Commands whose times overlap are one run. A process that was running when a run
+-- began belongs to an earlier run. A run without a traced process is not listed.
+WITH first AS (
+    SELECT run_id, cmdline, min(started_ns) AS started_ns -- and the command line of that process
+      FROM processes
+     GROUP BY run_id
+)
+SELECT run_id,                -- from 1, in the order of their beginnings
+       first.started_ns,      -- of its first process
+       iif(count(*) = count(ended_ns), max(ended_ns), NULL) AS ended_ns, -- of its last process; NULL while one runs
+       count(*)                       AS processes,
+       first.cmdline                  AS command       -- of its first process
+  FROM processes
+  JOIN first USING (run_id)
+ GROUP BY run_id;
 
 -- files: newest first_ns of unrecorded_process
 CREATE VIEW unrecorded AS

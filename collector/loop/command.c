@@ -58,6 +58,14 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+/* Counts a client that holds the daemon, or no longer does. Returns whether the daemon exits. */
+static bool change_holders(struct ct_commands *commands, bool is_added)
+{
+    const size_t before = commands->holders;
+    commands->holders = is_added ? before + 1 : before - 1;
+    return commands->handler.holders(before, commands->holders, commands->handler.data);
+}
+
 static void drop(struct client *client)
 {
     if (uv_is_closing((uv_handle_t *)&client->pipe))
@@ -71,7 +79,7 @@ static void drop(struct client *client)
     }
     uv_close((uv_handle_t *)&client->pipe, on_closed);
     if (client->holds)
-        commands->handler.holders(--commands->holders, commands->handler.data);
+        change_holders(commands, false);
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -157,7 +165,7 @@ static void do_hold(struct client *client)
     }
     if (!client->holds) {
         client->holds = true;
-        client->commands->handler.holders(++client->commands->holders, client->commands->handler.data);
+        change_holders(client->commands, true);
     }
     /* Do not reveal the path of the trace to users who are not allowed to read the trace. */
     answer_path(client, "ok ", client->is_reader ? client->commands->handler.database : "");
@@ -169,7 +177,7 @@ static void do_release(struct client *client)
     struct ct_commands *commands = client->commands;
     if (client->holds) {
         client->holds = false;
-        client->stops = commands->handler.holders(--commands->holders, commands->handler.data);
+        client->stops = change_holders(commands, false);
     }
     if (!client->stops)
         answer(client, "ok\n");

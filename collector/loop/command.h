@@ -44,7 +44,7 @@ struct ct_command_handler {
     /* Returns whether the daemon still accepts the command `hold`. */
     bool (*may_hold)(void *data);
     /* Called when the number of holders changes. Returns true if the change makes the daemon exit. */
-    bool (*holders)(size_t count, void *data);
+    bool (*holders)(size_t before, size_t count, void *data);
     /* If set, the socket serves all users. A table in command.c lists the rights that each command needs.
      * `status_for_others` writes the answer for users other than root. */
     bool system;

@@ -243,7 +243,7 @@ static void on_doorbell(void *data)
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
 }
 
-static void begin_stop(struct daemon *daemon);
+static void begin_stop(void *data);
 
 /* Recreates the session's files if they were removed, for example by systemd-logind at the user's last
  * logout, and makes the hooks look for the session again. If another daemon has taken the session, stores the
@@ -396,8 +396,9 @@ static bool on_gpu(const char *text, struct ct_gpu_request *request, char *probl
 }
 
 /* Makes the hooks detach, then stores everything that they have published. */
-static void begin_stop(struct daemon *daemon)
+static void begin_stop(void *data)
 {
+    struct daemon *daemon = data;
     if (daemon->stopping)
         return;
     daemon->stopping = true;
@@ -410,10 +411,6 @@ static void begin_stop(struct daemon *daemon)
     ct_worker_request(daemon->worker, (struct ct_request){ .detach = true, .flush_ns = ct_monotonic_ns() });
 }
 
-static void on_stop(void *data)
-{
-    begin_stop(data);
-}
 static void on_signal(uv_signal_t *signal, int number)
 {
     (void)number;
@@ -452,10 +449,12 @@ static bool may_hold(void *data)
     return !((struct daemon *)data)->stopping;
 }
 
-static bool on_holders(size_t count, void *data)
+static bool on_holders(size_t before, size_t count, void *data)
 {
     struct daemon *daemon = data;
     uv_timer_stop(&daemon->unused);
+    if (before == 0)
+        ct_store_begin_run(daemon->collection.ledger.store);
     if (count > 0 || !daemon->options->leave_when_unused)
         return false;
     begin_stop(daemon);
@@ -541,7 +540,7 @@ static int start(struct daemon *daemon, char *message)
     daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon->flush_due.data = daemon;
     daemon->term.data = daemon->interrupt.data = daemon->hangup.data = daemon;
     const struct ct_command_handler handler = { .flush = on_flush,
-                                                .stop = on_stop,
+                                                .stop = begin_stop,
                                                 .set = on_set,
                                                 .gpu = on_gpu,
                                                 .status = on_status,

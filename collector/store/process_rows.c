@@ -30,6 +30,8 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
     const int64_t absent_ns = facts->is.absent_ns ? (int64_t)facts->is.absent_ns : CT_NULL;
     if (ct_store_ask(store, CT_SQL_find_process, 4, identity, 0, NULL, process_id) != 0 ||
         (*process_id == 0 &&
+         ct_store_do(store, CT_SQL_begin_run, CT_VALUES(atomic_load(&store->run_unix_ns))) != 0) ||
+        (*process_id == 0 &&
          ct_store_ask(store, CT_SQL_insert_process,
                       CT_VALUES(identity[0], identity[1], identity[2], identity[3], started_ns),
                       CT_TEXTS(facts->exe, facts->cmdline), process_id) != 0) ||

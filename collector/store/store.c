@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static_assert((int)CT_LEAF_BYTES == (int)CT_STORE_PAGE_BYTES, "a leaf is a page");
 
@@ -224,6 +225,13 @@ static int prepare(struct ct_store *store, sqlite3 *connection, sqlite3_stmt *st
     return rc == SQLITE_OK ? ct_statements_prepare(connection, statement) : rc;
 }
 
+void ct_store_begin_run(struct ct_store *store)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    atomic_store(&store->run_unix_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+}
+
 int ct_store_open(const char *path, const char *session, struct ct_store **result,
                   char message[CT_MESSAGE_BYTES])
 {
@@ -247,6 +255,7 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
         free(store);
         return -1;
     }
+    ct_store_begin_run(store);
     ct_stored_calls_init(store);
     ct_bulk_init(store);
     const int rc = prepare(store, store->database.connection, store->statement);

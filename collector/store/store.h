@@ -44,6 +44,9 @@ const char *ct_store_checkpoint_error(const struct ct_store *store);
 const char *ct_store_path(const struct ct_store *store);
 /* Returns the number of the current file within the trace, from 1. */
 uint32_t ct_store_file(const struct ct_store *store);
+/* Begins a run: processes that are stored from now on belong to it. May be called by any thread. Opening the
+ * store begins a run, too. */
+void ct_store_begin_run(struct ct_store *store);
 /* Continues in the trace's next file. Must not be called between begin and commit. Invalidates all IDs, as a
  * rollback does. Returns 0, or -1 with the error set. After an error, the trace continues in the current
  * file. */

@@ -13,6 +13,8 @@
 #include "row_table.h"
 #include "store_names.h"
 
+#include <stdatomic.h>
+
 /* A call that freed memory whose allocation is unknown. Holds the values listed at CT_FREE_VALUES. */
 struct ct_unmatched_free {
     int64_t value[CT_FREE_VALUES];
@@ -76,6 +78,7 @@ struct ct_store {
     char checkpoint_error[512];
     sqlite3_stmt *statement[CT_SQL_COUNT];
     uint32_t generation;
+    _Atomic int64_t run_unix_ns; /* when the current run began; any thread may begin another */
 
     struct ct_intern numbers[CT_NUMBER_TEXT];
     struct ct_interner texts;

@@ -113,8 +113,8 @@ line(place, about, found) AS (
                                       'unixepoch', 'localtime'))
       FROM span
      UNION ALL
-    SELECT 4, 'calls', printf('%,d (%s), %.3f s in driver calls', sum(calls), group_concat(printf('%s %,d', layer, calls), ', '),
-                              (SELECT total(total_ns) FROM summed WHERE layer = 'driver') / 1e9)
+    SELECT 4, 'calls', printf('%,d (%s), %.3f ms in driver calls', sum(calls), group_concat(printf('%s %,d', layer, calls), ', '),
+                              (SELECT total(total_ns) FROM summed WHERE layer = 'driver') / 1e6)
       FROM layer
     HAVING count(*) > 0
      UNION ALL
@@ -162,4 +162,8 @@ SELECT printf('%d process%s could not be recorded (%s): see the view unrecorded.
   FROM unrecorded
  WHERE (:pid IS NULL OR pid = :pid)
    AND last_ns >= ifnull(:from_ns, 0) AND first_ns <= ifnull(:to_ns, 9223372036854775807)
-HAVING count(*) > 0;
+HAVING count(*) > 0
+ UNION ALL
+SELECT printf('The trace has %d runs: see runs. The options --last and --run N select one of them.', count(*))
+  FROM runs
+HAVING count(*) > 1;

@@ -25,6 +25,7 @@ VALUES = {
     "DURATION": [*NO_NUMBERS, "0s", "1.5h", "5", "s", "5ms", "99999d", "18446744073709551616s"],
 }
 NUMBERS = {"--width": [*NO_NUMBERS, "0", "39", "2001", "4294967396", "100.5"], "--last": [*NO_NUMBERS, "1.5", "2147483648"],
+           **dict.fromkeys(("--run", "--run-a", "--run-b"), [*NO_NUMBERS, "0", "1.5", "9223372036854775808"]),
            "--count": [*NO_NUMBERS, "0", "1.5", "4294967297"],
            "--sample": [*NO_NUMBERS, "0", "1.5", "1000000001", "4294967297"], "--workers": [*NO_NUMBERS, "0", "3", "1.5", "4294967297"]}
 ARGUMENTS = {"run": ["--", "true"], "top": ["--once"], "set": [], "sql": ["SELECT 1"], "diff": ["x", "y"],
@@ -38,7 +39,7 @@ def numeric_options(text):
 
 def refuse(s, command, option, value, arguments):
     """Checks that the command fails at once, prints one line, and creates no file."""
-    has_db = command[-1] != "probe" and (option != "--sample" or command[-1] == "run")
+    has_db = command[-1] not in ("probe", "diff") and (option != "--sample" or command[-1] == "run")
     here = [*command, *(["--db", "trace.db"] if has_db else []), f"{option}={value}", *arguments]
     done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True)
     said = done.stderr.decode()

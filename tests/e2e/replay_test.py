@@ -13,6 +13,7 @@ def tables(path):
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as trace:
         names = [name for (name,) in trace.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         rows = {name: sorted(trace.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+    rows["run"] = [(run_id,) for run_id, _ in rows["run"]]  # a replay is a run of its own time
     rows["meta"] = [row for row in rows["meta"] if row[0] not in OWN_META]
     return rows
 

@@ -150,7 +150,7 @@ with Session() as s:
         total = sum(calls for _, _, calls in commands)
         return [("trace", str(s.db)), ("processes", f"{processes}"),
                 *(("command", f"{calls:,} calls{f' in {count} processes' if count > 1 else ''}: {command}") for command, count, calls in commands),
-                ("time", f"{(end_ns - begin_ns) / 1e9:.3f} s from {day}"), ("calls", f"{total:,} (driver {total:,}), {spent_ns / 1e9:.3f} s in driver calls"),
+                ("time", f"{(end_ns - begin_ns) / 1e9:.3f} s from {day}"), ("calls", f"{total:,} (driver {total:,}), {spent_ns / 1e6:.3f} ms in driver calls"),
                 ("copies", ", ".join(f"{kind} {mb:.3f} MB in {count:,}" for kind, mb, count in copied)),
                 ("failures", f"{failed:,} driver calls failed, most often cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY ({failed:,})"), ("losses", "none"),
                 *(("next", " ".join(map(str, ("cudatrace report --db", s.db, *selection, sections)))) for sections in (explaining, "errors"))]

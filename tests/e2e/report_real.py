@@ -10,9 +10,9 @@ import sqlite3
 from cudatrace_test import CUDATRACE, SOURCE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
-SECTIONS = ("summary xids bottleneck phases processes gpus activity threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
+SECTIONS = ("summary xids bottleneck phases runs processes gpus activity threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
             "waits blocked faults kernel hooks copies memory leaks contexts modules errors losses").split()
-NEWER = ["gpus", "activity", "gpu", "shares", "work", "ranges", "queue", "idle", "pending"]  # sections that need views which the fixture lacks
+NEWER = ["runs", "gpus", "activity", "gpu", "shares", "work", "ranges", "queue", "idle", "pending"]  # sections that need views which the fixture lacks
 
 
 def steps_of(database, section, from_ns):

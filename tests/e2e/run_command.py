@@ -46,10 +46,10 @@ with Session() as s:
     # On a terminal, `run` names the trace, the processes that it had before, and the next command.
     if can("terminals", "the line that run prints on a terminal"):
         trace = s.dir / "said.db"
-        for earlier in "", ", which has 1 earlier process", ", which has 2 earlier processes":
+        for earlier, last in ("", ""), (", appended to its earlier run", " --last"), (", appended to its 2 earlier runs", " --last"):
             text, _ = on_terminal(200, "sh", "-c", 'exec "$0" "$@" 2>&1', CUDATRACE, "run", "--db", trace, "--", *calls,
                                   LD_LIBRARY_PATH=str(DRIVER_PATH))
-            equal(text.splitlines()[-1], f"cudatrace: traced into {trace}{earlier}: `cudatrace report --db {trace} summary` shows where the time was spent", "the line")
+            equal(text.splitlines()[-1], f"cudatrace: traced into {trace}{earlier}: `cudatrace report --db {trace}{last} summary` shows where the time was spent", "the line")
 
     # `run` forwards signals to the command.
     held = subprocess.Popen([str(CUDATRACE), "run", "--session", s.name, "--db", str(s.db), "--", "sh", "-c",

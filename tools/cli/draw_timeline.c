@@ -4,6 +4,7 @@
 #include "intern.h"
 #include "number.h"
 #include "printable.h"
+#include "run_choice.h"
 #include "sessions.h"
 #include "subcommand.h"
 #include "trace_file.h"
@@ -442,13 +443,19 @@ static void choose_width(struct timeline *timeline)
     timeline->columns = (int)timeline->width - timeline->label;
 }
 
-static int run(struct timeline *timeline, const struct ct_session_choice *choice)
+static int run(struct timeline *timeline, const struct ct_session_choice *choice,
+               const struct ct_run_choice *run_choice)
 {
     struct ct_series series;
     timeline->connection = ct_meant_trace_open(choice, &series);
     if (!timeline->connection)
         return EXIT_FAILURE;
-    int status = EXIT_SUCCESS;
+    int status = ct_run_choose("timeline", run_choice, &series, timeline->connection);
+    if (status != CT_GO_ON) {
+        sqlite3_close(timeline->connection);
+        return status;
+    }
+    status = EXIT_SUCCESS;
     if (!ct_scope_has_process(&timeline->scope, "timeline", timeline->connection)) {
         status = EXIT_FAILURE;
     } else if (!ct_trace_extent(timeline->connection, ct_session_now(choice, series.path[0]),
@@ -471,8 +478,10 @@ static int timeline(int argc, char **argv)
 {
     struct timeline timeline = { .scope = ct_scope_all() };
     struct ct_session_choice choice = { 0 };
+    struct ct_run_choice run_choice = { 0 };
     const struct ct_option options[] = {
         CT_OPTIONS_OF_TRACE(&choice),
+        CT_OPTIONS_OF_RUN(&run_choice),
         CT_OPTION_PID(&timeline.scope.pid),
         CT_OPTIONS_OF_WINDOW(&timeline.scope, "begin at T"),
         { "around", "CALL", "show the time around this call, by its call_id", &timeline.around },
@@ -494,7 +503,7 @@ static int timeline(int argc, char **argv)
     int first;
     ct_selection_set_layers(&timeline.scope.only.selection, "driver");
     const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
-    return status == CT_GO_ON ? run(&timeline, &choice) : status;
+    return status == CT_GO_ON ? run(&timeline, &choice, &run_choice) : status;
 }
 
 const struct ct_subcommand ct_subcommand_timeline = {

@@ -36,7 +36,8 @@ struct ct_stream {
     struct file file[CT_SERIES_FILES_MAX];
     uint32_t at;         /* the file being read; the oldest is read first */
     sqlite3_stmt *calls; /* the query for the calls */
-    bool is_look;        /* the query reads at most `rows_max` rows of one file */
+    sqlite3_stmt *process;
+    bool is_look; /* the query reads at most `rows_max` rows of one file */
     int64_t rows_max, rows, position;
     struct kept_site *sites;
     uint32_t epoch;
@@ -127,6 +128,17 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
     return found && site->layer && site->name && site->category;
 }
 
+/* Returns whether the process belongs to the run, if a run of the trace was chosen. */
+static bool has_process(struct ct_stream *stream, int64_t process_id)
+{
+    sqlite3_bind_int64(stream->process, 1, process_id);
+    const int rc = sqlite3_step(stream->process);
+    sqlite3_reset(stream->process);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        stream->error = rc;
+    return rc == SQLITE_ROW;
+}
+
 /* Finds a site, in the cache or in its file. Returns NULL if the site does not exist or its calls are not
  * wanted. */
 static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number, int64_t site_id)
@@ -135,9 +147,11 @@ static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number
     if (kept->epoch != stream->epoch || kept->site_id != site_id || kept->site.file != number) {
         kept->epoch = stream->epoch;
         kept->site_id = site_id;
-        kept->is_wanted = read_site(stream, number, site_id, &kept->site) &&
-                          kept->site.recorded_ns >= stream->scope.recorded_ns &&
-                          ct_stream_wants(&stream->scope, kept->site.pid, kept->site.layer, kept->site.name);
+        kept->is_wanted =
+            read_site(stream, number, site_id, &kept->site) &&
+            kept->site.recorded_ns >= stream->scope.recorded_ns &&
+            ct_stream_wants(&stream->scope, kept->site.pid, kept->site.layer, kept->site.name) &&
+            has_process(stream, kept->site.process_id);
         kept->site.file = number;
         if (kept->is_wanted)
             kept->site.kind = kind_of(&kept->site);
@@ -158,6 +172,8 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *sco
     stream->at = stream->files;
     stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
     stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;
+    if (stream->error == SQLITE_OK)
+        stream->process = prepare(stream, ct_sql_stream_process, 0, true);
     for (uint32_t i = 0; i < stream->files && stream->error == SQLITE_OK; i++)
         stream->file[i].site = prepare(stream, ct_sql_stream_site, i, true);
     if (stream->error != SQLITE_OK) {
@@ -175,6 +191,7 @@ void ct_stream_close(struct ct_stream *stream)
     if (!stream)
         return;
     sqlite3_finalize(stream->calls);
+    sqlite3_finalize(stream->process);
     for (uint32_t i = 0; i < stream->files; i++) {
         for (int d = 0; d < CT_DETAILS; d++)
             sqlite3_finalize(stream->file[i].detail[d]);

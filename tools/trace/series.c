@@ -121,6 +121,7 @@ static const struct {
     CT_VIEWS(ROW)
 #undef ROW
 };
+enum { VIEWS = sizeof(views) / sizeof(views[0]) };
 
 const char *ct_series_schema(uint32_t i)
 {
@@ -131,12 +132,71 @@ const char *ct_series_schema(uint32_t i)
     return names[i];
 }
 
-static void add_view(sqlite3_str *sql, size_t view, uint32_t files)
+/* The views to create. */
+struct scope {
+    sqlite3 *connection;
+    uint32_t files;
+    struct ct_run run;
+};
+
+/* Returns whether the view has a column. */
+static bool has_column(sqlite3 *connection, const char *view, const char *column)
 {
-    sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS ", views[view].view);
-    if (views[view].select)
-        sqlite3_str_appendall(sql, views[view].select);
-    for (uint32_t i = 0; i < files && !views[view].select; i++) {
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf("SELECT \"%w\".\"%w\" FROM main.\"%w\"", view, column, view);
+    const int rc = sql ? sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    sqlite3_finalize(statement);
+    sqlite3_free(sql);
+    return rc == SQLITE_OK;
+}
+
+/* Adds the condition that selects the rows of a run. A row has a process, or else a time. Rows with neither
+ * belong to all runs. */
+static void add_condition(sqlite3_str *sql, const struct scope *scope, const char *view)
+{
+    static const char *const times[] = { "time_ns", "call_id", "first_ns" };
+    enum { TIMES = sizeof(times) / sizeof(times[0]) };
+    const struct ct_run *run = &scope->run;
+    const char *before = "WHERE";
+    size_t time = 0;
+    while (time < TIMES && !has_column(scope->connection, view, times[time]))
+        time++;
+    const bool has_process = has_column(scope->connection, view, "process_id") && time != 0;
+    /* The times of calls let SQLite skip the calls of other runs. GPU work may have no call. */
+    if (time < TIMES && (!has_process || (time == 1 && has_column(scope->connection, view, "start_ns")))) {
+        sqlite3_str_appendf(sql, " WHERE %s BETWEEN %lld AND %lld", times[time], run->from_ns, run->to_ns);
+        before = "AND";
+    }
+    if (has_column(scope->connection, view, "run_id"))
+        sqlite3_str_appendf(sql, " WHERE run_id = %lld", run->id);
+    else if (has_process) /* the view of that name has only the run's processes */
+        sqlite3_str_appendf(sql, " %s process_id IN (SELECT process_id FROM processes)", before);
+}
+
+/* Ends the definition of a view, whose query began with begin_view(). */
+static void end_view(sqlite3_str *sql, const struct scope *scope, const char *view)
+{
+    if (scope->run.id) {
+        sqlite3_str_appendall(sql, ")");
+        add_condition(sql, scope, view);
+    }
+    sqlite3_str_appendall(sql, ";");
+}
+
+static void begin_view(sqlite3_str *sql, const struct scope *scope, const char *view)
+{
+    sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS %s", view, scope->run.id ? "SELECT * FROM (" : "");
+}
+
+static void add_view(sqlite3_str *sql, size_t view, const struct scope *scope)
+{
+    const uint32_t files = scope->files;
+    if (views[view].select) { /* reads views that select the run */
+        sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS %s;", views[view].view, views[view].select);
+        return;
+    }
+    begin_view(sql, scope, views[view].view);
+    for (uint32_t i = 0; i < files; i++) {
         sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
         if (i > 0 && views[view].key)
             sqlite3_str_appendf(sql, ct_sql_series_newest, ct_series_schema(i), views[view].view,
@@ -144,12 +204,13 @@ static void add_view(sqlite3_str *sql, size_t view, uint32_t files)
         else
             sqlite3_str_appendf(sql, ct_sql_series_rows, ct_series_schema(i), views[view].view);
     }
-    sqlite3_str_appendall(sql, ";");
+    end_view(sql, scope, views[view].view);
 }
 
-static void add_totals(sqlite3_str *sql, uint32_t files)
+static void add_totals(sqlite3_str *sql, const struct scope *scope)
 {
-    sqlite3_str_appendall(sql, "CREATE TEMP VIEW totals AS ");
+    const uint32_t files = scope->files;
+    begin_view(sql, scope, "totals");
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str *earlier = sqlite3_str_new(NULL);
         for (uint32_t j = i + 1; j < files; j++)
@@ -164,13 +225,14 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
             sqlite3_str_appendf(sql, ct_sql_series_newest_totals, less, ct_series_schema(i));
         sqlite3_free(found_earlier);
     }
-    sqlite3_str_appendall(sql, ";");
+    end_view(sql, scope, "totals");
 }
 
-static void add_gpu_work(sqlite3_str *sql, uint32_t files)
+static void add_gpu_work(sqlite3_str *sql, const struct scope *scope)
 {
+    const uint32_t files = scope->files;
     const char *oldest = ct_series_schema(files - 1);
-    sqlite3_str_appendall(sql, "CREATE TEMP VIEW gpu_work AS ");
+    begin_view(sql, scope, "gpu_work");
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str *later = sqlite3_str_new(NULL);
         for (uint32_t j = i; j > 0; j--)
@@ -181,7 +243,7 @@ static void add_gpu_work(sqlite3_str *sql, uint32_t files)
                             ct_series_schema(i));
         sqlite3_free(calls);
     }
-    sqlite3_str_appendall(sql, ";");
+    end_view(sql, scope, "gpu_work");
 }
 
 /* Executes SQL statements, and frees their text. */
@@ -190,6 +252,25 @@ static int execute(sqlite3 *connection, char *statements)
     const int rc = statements ? sqlite3_exec(connection, statements, NULL, NULL, NULL) : SQLITE_NOMEM;
     sqlite3_free(statements);
     return rc;
+}
+
+static int create_views(const struct scope *scope)
+{
+    sqlite3_str *sql = sqlite3_str_new(scope->connection);
+    for (size_t view = 0; view < VIEWS; view++)
+        add_view(sql, view, scope);
+    add_totals(sql, scope);
+    add_gpu_work(sql, scope);
+    return execute(scope->connection, sqlite3_str_finish(sql));
+}
+
+static int drop_views(sqlite3 *connection)
+{
+    sqlite3_str *sql = sqlite3_str_new(connection);
+    for (size_t view = 0; view < VIEWS; view++)
+        sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS temp.%s;", views[view].view);
+    sqlite3_str_appendall(sql, "DROP VIEW IF EXISTS temp.totals; DROP VIEW IF EXISTS temp.gpu_work;");
+    return execute(connection, sqlite3_str_finish(sql));
 }
 
 /* Attaches an earlier file to the connection and reads from it. Reading also opens the file's log, so that
@@ -220,12 +301,7 @@ static int attach_all(sqlite3 *connection, const struct ct_series *series)
         if (rc != SQLITE_OK)
             return rc;
     }
-    sqlite3_str *sql = sqlite3_str_new(connection);
-    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
-        add_view(sql, view, files);
-    add_totals(sql, files);
-    add_gpu_work(sql, files);
-    return execute(connection, sqlite3_str_finish(sql));
+    return create_views(&(struct scope){ connection, files, series->run });
 }
 
 /* Creates the views that a trace of an older version lacks, if they read only other views. A view whose
@@ -233,10 +309,10 @@ static int attach_all(sqlite3 *connection, const struct ct_series *series)
 static int add_newer_views(sqlite3 *connection)
 {
     sqlite3_str *sql = sqlite3_str_new(connection);
-    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++) {
+    for (size_t view = 0; view < VIEWS; view++) {
         char *find = sqlite3_mprintf("SELECT count(*) FROM sqlite_master WHERE name = %Q", views[view].view);
         if (find && views[view].select && ct_ask_number(connection, find, 0, -1) == 0)
-            add_view(sql, view, 1);
+            add_view(sql, view, &(struct scope){ connection, 1, { 0 } });
         sqlite3_free(find);
     }
     char *statements = sqlite3_str_finish(sql);
@@ -259,8 +335,26 @@ int ct_series_open(const struct ct_series *series, sqlite3 **connection)
     sqlite3_set_authorizer(*connection, NULL, NULL);
     if (series->files > 1)
         rc = attach_all(*connection, series);
+    else if (series->run.id)
+        rc = create_views(&(struct scope){ *connection, 1, series->run });
     else if (ct_ask_number(*connection, "PRAGMA user_version", 0, 0) < CT_SCHEMA_VERSION)
         rc = add_newer_views(*connection);
     ct_trace_confine(*connection);
+    return rc;
+}
+
+int ct_series_choose_run(struct ct_series *series, sqlite3 *connection, int64_t run_id)
+{
+    const struct ct_run run = { .id = run_id,
+                                .from_ns = ct_ask_number(connection, ct_sql_series_run_from, run_id, -1),
+                                .to_ns = ct_ask_number(connection, ct_sql_series_run_to, run_id, INT64_MAX) };
+    if (run.from_ns < 0)
+        return SQLITE_NOTFOUND;
+    series->run = run;
+    sqlite3_set_authorizer(connection, NULL, NULL);
+    int rc = drop_views(connection);
+    if (rc == SQLITE_OK)
+        rc = create_views(&(struct scope){ connection, ct_series_files(connection), run });
+    ct_trace_confine(connection);
     return rc;
 }

@@ -12,6 +12,10 @@ struct ct_series {
     uint32_t files;
     uint32_t left_out; /* number of older files omitted because of CT_SERIES_FILES_MAX */
     char path[CT_SERIES_FILES_MAX][4096 + 16];
+    struct ct_run {
+        int64_t id;             /* the run that is read; 0: all runs */
+        int64_t from_ns, to_ns; /* when the run's processes existed */
+    } run;
 };
 
 /* Finds the files that belong to the same series as the file at `path`, starting with that file's number. If
@@ -28,6 +32,10 @@ bool ct_series_has_file(const struct ct_series *series, const char *path);
  * an error. Files that a daemon has already removed are omitted. Files that a daemon removes later stay
  * readable. */
 int ct_series_open(const struct ct_series *series, sqlite3 **connection);
+/* Restricts the connection, and all connections that ct_series_open() will open, to a run of the trace. Every
+ * view then has only the rows of the run's processes, and rows without a process only if they are from the
+ * same time. Returns an SQLite code, or SQLITE_NOTFOUND if the trace has no such run. */
+int ct_series_choose_run(struct ct_series *series, sqlite3 *connection, int64_t run_id);
 /* Returns the number of files that ct_series_open() has opened on the connection. */
 uint32_t ct_series_files(sqlite3 *connection);
 /* Returns the schema name of file `i` on such a connection, 0 being the newest file. */

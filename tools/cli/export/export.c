@@ -3,6 +3,7 @@
 
 #include "export_work.h"
 #include "output.h"
+#include "run_choice.h"
 #include "sessions.h"
 #include "subcommand.h"
 #include "trace_file.h"
@@ -27,6 +28,7 @@ enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20 };
 
 struct export_options {
     struct ct_session_choice choice;
+    struct ct_run_choice run;
     struct ct_scope scope;
     const char *command;
     int number; /* index in `formats`, set by --format */
@@ -145,9 +147,14 @@ static int run_export(struct export_options *options)
     if (!to.connection)
         return EXIT_FAILURE;
     options->scope.now_ns = ct_session_now(&options->choice, series.path[0]);
+    int status = ct_run_choose(options->command, &options->run, &series, to.connection);
+    if (status != CT_GO_ON) {
+        sqlite3_close(to.connection);
+        return status;
+    }
     if (!ct_trace_extent(to.connection, options->scope.now_ns, &to.extent))
         ct_fail(0, "%s: the trace has no calls yet", options->command);
-    int status = ct_scope_settle(&options->scope, options->command, &to.extent);
+    status = ct_scope_settle(&options->scope, options->command, &to.extent);
     if (status == CT_GO_ON && !ct_scope_has_process(&options->scope, options->command, to.connection))
         status = EXIT_FAILURE;
     if (status == CT_GO_ON && options->format->is_whole && ct_series_files(to.connection) > 1)
@@ -195,6 +202,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
         { "format", "F", "one of these formats (default: chrome)", &options.number, ct_take_choice,
           .choices = choices },
         CT_OPTIONS_OF_TRACE(&options.choice),
+        CT_OPTIONS_OF_RUN(&options.run),
         { "output", "FILE",
           format ? "the file to write; - is standard output (default: trace.html)"
                  : "the file to write; - is standard output (default: -)",
@@ -231,7 +239,8 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
             "%s: --format %s writes binary data, which a terminal would interpret: use --output FILE, or "
             "redirect the output",
             options.command, options.format->name);
-    if (options.format->is_whole && !ct_scope_is_all(&options.scope))
+    if (options.format->is_whole &&
+        (!ct_scope_is_all(&options.scope) || options.run.is_last || options.run.number))
         return ct_fail(EXIT_USAGE,
                        "%s: --format %s exports the whole trace: options that select a part are not possible",
                        options.command, options.format->name);

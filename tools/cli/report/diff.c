@@ -3,6 +3,7 @@
  * tables. */
 #include "copy_table.h"
 #include "printable.h"
+#include "run_choice.h"
 #include "sections.h"
 #include "subcommand.h"
 #include "trace_file.h"
@@ -49,12 +50,16 @@ static void run_section(struct ct_section *section, sqlite3 *trace[2], sqlite3 *
     sqlite3_finalize(compare);
 }
 
-static int compare(char **path, int format)
+static int compare(char **path, const struct ct_run_choice run[2], int format)
 {
     sqlite3 *trace[2] = { NULL, NULL }, *both = NULL;
+    struct ct_series series;
     int status = EXIT_FAILURE;
-    if (!(trace[0] = ct_trace_open(path[0], NULL)) || !(trace[1] = ct_trace_open(path[1], NULL)))
-        goto out;
+    for (int i = 0; i < 2; i++) {
+        if (!(trace[i] = ct_trace_open(path[i], &series)) ||
+            ct_run_choose("diff", &run[i], &series, trace[i]) != CT_GO_ON)
+            goto out;
+    }
     if (sqlite3_open(":memory:", &both) != SQLITE_OK) {
         ct_fail(EXIT_FAILURE, "diff: %s", ct_sqlite_why(both, SQLITE_NOMEM));
         goto out;
@@ -76,15 +81,28 @@ static int diff(int argc, char **argv)
 {
     static const char about[] = "Compares two traces: before and after an update, a fast run and a slow one.";
     int format = CT_FORMAT_TEXT, first;
+    bool is_last = false;
+    struct ct_run_choice run[2] = { 0 };
     char *help = ct_sections_about(about, sections, SECTIONS);
     if (!help)
         return ct_fail(EXIT_FAILURE, "diff: out of memory");
-    const struct ct_option options[] = { CT_OPTION_FORMAT(&format), { 0 } };
-    const struct ct_usage usage = { .options = options,
-                                    .arguments = "A.db B.db [SECTION…]",
-                                    .about = help,
-                                    .more =
-                                        "Each section is an SQL file in schema/diffs of the source tree.\n" };
+    const struct ct_option options[] = {
+        CT_OPTION_RUN("run-a", &run[0].number, "in A.db, only the processes of the run with this number"),
+        CT_OPTION_RUN("run-b", &run[1].number, "the same in B.db, which may be the same file"),
+        { .name = "last", .help = "in each trace without such a number, only the last run", .to = &is_last },
+        CT_OPTION_FORMAT(&format),
+        { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = options,
+        .arguments = "A.db B.db [SECTION…]",
+        .about = help,
+        .more = "`cudatrace report runs` lists the runs of a trace. Two runs of one trace:\n"
+                "\n"
+                "  cudatrace diff --run-a 1 --last trace.db trace.db\n"
+                "\n"
+                "Each section is an SQL file in schema/diffs of the source tree.\n"
+    };
     const int status = ct_options_parse(argc, argv, &usage, &first);
     free(help);
     if (status != CT_GO_ON)
@@ -93,7 +111,9 @@ static int diff(int argc, char **argv)
         return ct_fail(EXIT_USAGE, "diff: specify two traces (see cudatrace diff --help)");
     if (!ct_sections_choose("diff", sections, SECTIONS, argc - first - 2, argv + first + 2))
         return EXIT_USAGE;
-    return compare(argv + first, format);
+    for (int i = 0; i < 2; i++)
+        run[i].is_last = is_last && run[i].number == 0;
+    return compare(argv + first, run, format);
 }
 
 const struct ct_subcommand ct_subcommand_diff = { "diff", "compare two traces", diff };

@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include "printable.h"
+#include "run_choice.h"
 #include "sessions.h"
 #include "subcommand.h"
 #include "trace_file.h"
@@ -305,8 +306,10 @@ static void repeat_option(struct report *report, const char *name, const char *v
 static int run(int argc, char **argv, struct report *report, char *about)
 {
     struct ct_session_choice choice = { 0 };
-    char pid[24];
+    struct ct_run_choice run = { 0 };
+    char pid[24], number[24];
     const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&choice),
+                                         CT_OPTIONS_OF_RUN(&run),
                                          CT_OPTION_PID(&report->scope.pid),
                                          CT_OPTIONS_OF_WINDOW(&report->scope,
                                                               "only calls that returned at T or later"),
@@ -329,16 +332,19 @@ static int run(int argc, char **argv, struct report *report, char *about)
     sqlite3 *connection = ct_meant_trace_open(&choice, &report->series);
     if (!connection)
         return EXIT_FAILURE;
-    repeat_option(report, "db", choice.database);
-    repeat_option(report, "session", choice.session_option);
-    repeat_option(report, "pid", number_text(report->scope.pid, pid));
-    repeat_option(report, "from", report->scope.from);
-    repeat_option(report, "to", report->scope.to);
     report->scope.now_ns = ct_session_now(&choice, report->series.path[0]);
-    status = look(connection, report);
+    status = ct_run_choose("report", &run, &report->series, connection);
+    if (status == CT_GO_ON)
+        status = look(connection, report);
     sqlite3_close(connection);
     if (status != CT_GO_ON)
         return status;
+    repeat_option(report, "db", choice.database);
+    repeat_option(report, "session", choice.session_option);
+    repeat_option(report, "run", number_text(report->series.run.id, number));
+    repeat_option(report, "pid", number_text(report->scope.pid, pid));
+    repeat_option(report, "from", report->scope.from);
+    repeat_option(report, "to", report->scope.to);
     report->width = ct_terminal_width();
     run_all(report);
     status = ct_sections_print("report", sections, SECTIONS, (enum ct_format)report->format);

@@ -134,8 +134,8 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
     static const char sql[] = "SELECT sum(skipped) FROM totals JOIN processes USING (process_id) "
                               "WHERE started_ns >= ?1 HAVING sum(skipped) > 0";
     static const char earlier_sql[] =
-        "SELECT ', which has ' || count(*) || ' earlier process' || iif(count(*) = 1, '', 'es') "
-        "FROM processes WHERE started_ns < ?1 HAVING count(*) > 0";
+        "SELECT ', appended to its ' || iif(count(*) = 2, 'earlier run', (count(*) - 1) || ' earlier runs') "
+        "FROM runs HAVING count(*) > 1";
     char skipped[128], earlier[128];
     if (nothing && ask_trace(database, sql, began_ns, skipped))
         ct_fail(0,
@@ -151,8 +151,8 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                 "read; use `cudatrace run --db FILE` for a trace of your own");
     else if (isatty(STDERR_FILENO)) {
         ask_trace(database, earlier_sql, began_ns, earlier);
-        ct_fail(0, "traced into %s%s: `cudatrace report --db %s summary` shows where the time was spent",
-                database, earlier, database);
+        ct_fail(0, "traced into %s%s: `cudatrace report --db %s%s summary` shows where the time was spent",
+                database, earlier, database, *earlier ? " --last" : "");
     }
 }
 
