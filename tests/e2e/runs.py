@@ -1,7 +1,8 @@
 """Tests runs: which processes belong to a run, the list of runs, and that --run and --last show the same as a trace that contains only the
-run, even if the trace consists of several files."""
+run, even if the trace consists of several files. `run --new` must leave existing traces unchanged."""
 import contextlib
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -137,3 +138,23 @@ with Session() as s:
         equal([(row["run"], row["processes"]) for row in report(s)["runs"]], [(1, 1), (2, 1), (3, 1), (4, 1)], "runs of both files")
         equal(s.rows("SELECT run_id FROM run", db=second), [(1,), (2,), (3,), (4,)], "runs known to the second file")
     s.flush()
+
+# With --new, a run writes a trace that does not exist yet.
+with Session() as s:
+    def run_new(*options):
+        return s.run(CUDATRACE, "run", "--new", *options, "--", *CALLS, preload=False, cwd=s.dir, env={"CUDATRACE_SESSION": ""}).stderr
+
+    equal(run_new(), "", "what is said of the first trace")
+    before = s.db.read_bytes()
+    for number in 2, 3:
+        equal(run_new(), f"cudatrace: run: 'trace.db' exists, so this run is traced into 'trace-{number}.db'\n", "what is said of another trace")
+    check("'trace-2-2.db'" in run_new("--db", "trace-2.db"), "a trace with a number")
+    equal(sorted(path.name for path in s.dir.glob("*.db")), ["trace-2-2.db", "trace-2.db", "trace-3.db", "trace.db"], "traces")
+    equal(s.db.read_bytes(), before, "the first trace")
+    equal([s.value("SELECT count(*) FROM runs", db=path) for path in s.dir.glob("*.db")], [1] * 4, "runs of each trace")
+    done = s.run(CUDATRACE, "run", "--new", "--db", s.dir / "none/trace.db", "--", "true", preload=False, status=1)
+    check(re.fullmatch(r"cudatrace: run: cannot create '.*/none/trace.db': No such file or directory\n", done.stderr), done.stderr)
+    done = s.run(CUDATRACE, "run", "--new", "--session", s.name, "--", "true", preload=False, status=2)
+    check("--new cannot be combined with --session" in done.stderr, done.stderr)
+    done = s.run(CUDATRACE, "run", "--new", "--ring", "1", "--", "true", preload=False, status=None, cwd=s.dir)
+    check(done.returncode and not (s.dir / "trace-4.db").exists(), "a daemon that cannot start left a file", done.stderr)

@@ -7,6 +7,7 @@
 #include "held_daemon.h"
 #include "installed.h"
 #include "losses.h"
+#include "new_trace.h"
 #include "preloadable.h"
 #include "printing.h"
 #include "run_command.h"
@@ -32,6 +33,7 @@ struct run_options {
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* option values; NULL if not given */
     struct ct_selecting selecting;
     bool waits, leaves;             /* --wait, --no-follow */
+    bool is_new;                    /* --new */
     bool gpu;                       /* --gpu */
     int graphs;                     /* --gpu-graphs */
     struct ct_probe_options events; /* --kernel, --ioctls, --hooks and --hook */
@@ -299,18 +301,30 @@ static bool find_hook(char hook[PATH_MAX])
     return ct_installed_is_nameable(hook) || ct_fail(false, "run: " CT_INSTALLED_UNNAMEABLE, hook);
 }
 
+/* Makes the run use a trace of its own. */
+static bool begin_new(struct ct_session_choice *choice, char fresh[PATH_MAX])
+{
+    if (!ct_new_trace_take(choice->database ? choice->database : "trace.db", fresh))
+        return false;
+    choice->database = fresh;
+    return true;
+}
+
 static int trace_command(struct run_options *options, char **command)
 {
     int status;
     struct traced traced = { .options = options };
     struct ct_run_probe probe = { .pid = 0 };
+    char database[CT_ANSWER_BYTES], fresh[PATH_MAX];
     if (!find_hook(traced.hook) || !ct_run_probe_find(&probe, &options->events) ||
-        !ct_printing_open(&options->printing))
+        !ct_printing_open(&options->printing) || (options->is_new && !begin_new(&options->choice, fresh)))
         return EXIT_FAILURE;
-    char database[CT_ANSWER_BYTES];
     const int daemon = ct_daemon_hold("run", &options->choice, options->of_daemon, database, &status);
-    if (daemon < 0)
+    if (daemon < 0) {
+        if (options->is_new)
+            ct_new_trace_give_back(fresh);
         return status;
+    }
     warn_about(command[0]);
     if (!ct_run_probe_start(&probe, &options->events, &options->choice)) {
         ct_client_ask(daemon, "release", database, 0);
@@ -393,6 +407,10 @@ static int run(int argc, char **argv)
         CT_OPTION_SESSION(&options.choice,
                           "the session (default: $CUDATRACE_SESSION, else the one whose daemon writes\n"
                           "FILE, else a session for FILE)"),
+        { "new", NULL,
+          "begin a new trace instead of adding to FILE: if FILE exists, write the first of\n"
+          "FILE-2, FILE-3, … (trace-2.db) that does not exist",
+          &options.is_new },
         CT_OPTION_SHM_DIR(&options.choice),
         { "ring", "SIZE", "if a daemon is started: the maximum size of a thread's ring (default: 512M)",
           &options.of_daemon[CT_DAEMON_RING] },
@@ -459,6 +477,10 @@ static int run(int argc, char **argv)
         return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
     if (options.graphs != CT_GPU_GRAPHS_NONE && !options.gpu)
         return ct_fail(EXIT_USAGE, "run: --gpu-graphs needs --gpu (see cudatrace run --help)");
+    if (options.is_new && options.choice.session_option)
+        return ct_fail(EXIT_USAGE,
+                       "run: --new cannot be combined with --session, whose daemon may write another trace "
+                       "(see cudatrace run --help)");
     if (options.waits && options.leaves)
         return ct_fail(EXIT_USAGE,
                        "run: --wait cannot be combined with --no-follow (see cudatrace run --help)");
