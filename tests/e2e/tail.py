@@ -16,7 +16,7 @@ import time
 
 from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, by_tier, can, check, equal, fifo, has_closed, on_terminal, wait_for
 
-LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(ns|us|ms|s)>)?")
+LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(ns|us|ms|s)>)?(?: ([\d.e+-]+)GB/s)?")
 
 
 class Lines:
@@ -108,19 +108,25 @@ def check_objects(s, lines):
 
 def check_text(s, lines):
     """Compares lines of text with the rows of the view `calls`."""
-    rows = s.rows("SELECT pid, tid, depth, name, layer, status, status_name, duration_ns, bytes FROM calls ORDER BY call_id")
+    rows = s.rows("SELECT pid, tid, depth, name, layer, status, status_name, duration_ns, bytes, call_id FROM calls ORDER BY call_id")
+    rates = dict(s.rows("SELECT call_id, 1.0 * copies.bytes / copies.duration_ns FROM copies JOIN calls USING (call_id) WHERE async = 0 AND captured = 0 AND "
+                        "status = 0 AND copies.bytes > 0"))
+    threads = dict(s.rows("SELECT call_id, grid_x * grid_y * grid_z * block_x * block_y * block_z FROM launches"))
+    check(rates and threads, "copies and launches")
     equal(len(lines), len(rows), "lines")
     widths = set()
-    for line, (pid, tid, depth, name, layer, status, status_name, duration_ns, size) in zip(lines, rows):
+    for line, (pid, tid, depth, name, layer, status, status_name, duration_ns, size, call_id) in zip(lines, rows):
         found = LINE.fullmatch(line)
         check(found, "a line of another form:", line)
-        _, said_pid, said_tid, indent, said_name, arguments, said_status, took, unit = found.groups()
+        _, said_pid, said_tid, indent, said_name, arguments, said_status, took, unit, rate = found.groups()
         equal((int(said_pid), int(said_tid or said_pid), said_name), (pid, tid, name), line)
         equal(said_status, None if layer == "nvtx" else status_name or str(status), line)
         unit_ns, error = {"ns": (1, 0), "us": (1e3, 0.051), "ms": (1e6, 0.051), "s": (1e9, 0.00051)}.get(unit, (0, 0))
         check(name == "nvtxMark" or abs(float(took) * unit_ns - duration_ns) <= error * unit_ns and (duration_ns >= 1000) == (unit != "ns"), "how long",
               line, duration_ns)
         check(size is None or f"bytes={size}" in arguments, "bytes of", line, size)
+        check(call_id in rates and abs(float(rate) / rates[call_id] - 1) < 0.006 if rate else call_id not in rates, "the rate of", line)
+        equal(re.findall(r"threads=(\d+)", arguments), [str(threads[call_id])] if call_id in threads else [], line)
         check(len(indent) >= 2 * depth, "indentation", line, depth)
         widths.add(line.index(name) - 2 * depth)  # the column depends on the widest process so far
     check(len(widths) <= 4, "columns in which calls begin", widths)

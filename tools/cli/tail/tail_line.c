@@ -136,12 +136,25 @@ static void put_extent(struct arguments *arguments, sqlite3_stmt *row, const cha
             (int64_t)sqlite3_column_int64(row, first + 2));
 }
 
+/* Prints how many threads a launch has in total, unless a forged trace claims too many to count. */
+static void put_threads(struct arguments *arguments, sqlite3_stmt *row, int first)
+{
+    enum { EXTENTS = 6 };
+    int64_t threads = 1;
+    for (int c = first; c < first + EXTENTS; c++) {
+        if (__builtin_mul_overflow(threads, (int64_t)sqlite3_column_int64(row, c), &threads))
+            return;
+    }
+    fprintf(next(arguments, "threads"), "%" PRId64, threads);
+}
+
 static void put_launch(struct arguments *arguments, sqlite3_stmt *row)
 {
     const char *kernel = text_of(row, "kernel");
     put_text(arguments, "", kernel ? kernel : "?", "");
     put_extent(arguments, row, "grid", 1);
     put_extent(arguments, row, "block", 4);
+    put_threads(arguments, row, 1);
     if (number_of(row, "shared_bytes"))
         fprintf(next(arguments, "shared"), "%" PRId64, number_of(row, "shared_bytes"));
     put_stream(arguments, row);
@@ -281,6 +294,23 @@ static void put_duration(FILE *to, const struct ct_line_style *style, int64_t ns
     put_coloured(to, style, units[i].colour, text);
 }
 
+/* Prints how fast a synchronous copy moved its bytes. An asynchronous one only takes the time to submit it.
+ */
+static void put_rate(FILE *to, const struct ct_line_style *style, struct ct_stream *stream,
+                     const struct ct_stream_call *call)
+{
+    const int64_t ns = call->id - call->start_ns;
+    char text[40];
+    enum ct_detail detail;
+    if (!call->has_bytes || call->bytes <= 0 || ns <= 0 || call->site.status != 0)
+        return;
+    sqlite3_stmt *row = ct_stream_detail(stream, call, &detail);
+    if (detail != CT_DETAIL_COPY || number_of(row, "async") || number_of(row, "captured"))
+        return;
+    snprintf(text, sizeof(text), " %.3gGB/s", (double)call->bytes / (double)ns);
+    put_coloured(to, style, DIM, text);
+}
+
 /* Prints the time at which the call returned, by which lines are ordered. */
 static void put_time(FILE *to, struct ct_line_style *style, int64_t at_ns)
 {
@@ -337,6 +367,7 @@ static void print_text(FILE *to, struct ct_line_style *style, struct ct_stream *
     put_status(to, style, &call->site);
     if (call->site.kind != CT_SITE_MARK)
         put_duration(to, style, call->id - call->start_ns);
+    put_rate(to, style, stream, call);
     fputc('\n', to);
 }
 
