@@ -188,6 +188,14 @@ with Session() as s:
     check(any(re.search(r" cuLaunchKernel\w*\(\w+.*, grid=\d+x1x1, block=\d+x1x1", line) for line in text), "launches")
     check(any(re.search(r"\d+/\d+ ", line) for line in text), "threads")
 
+    # With --relative, lines begin with the seconds since the first line.
+    wanted = ids(s)
+    lines, _ = Tail(s, "--from", "@0", "--relative", where=("--db", s.db)).end()
+    equal([float(line.split()[0]) for line in lines], [round((call_id - wanted[0]) / 1e9, 6) for call_id in wanted], "times since the first line")
+    done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.dir / "printed.db", "--print", "--relative", "--", WORKLOADS / "calls", "--calls", 5, preload=False)
+    printed = s.rows("SELECT call_id FROM calls ORDER BY call_id", db=s.dir / "printed.db")
+    equal([line[:12] for line in done.stderr.splitlines()], [f"{(call_id - printed[0][0]) / 1e9:12.6f}" for call_id, in printed], "times that run prints")
+
     # Test filters on a trace that no daemon is writing.
     done = s.run(CUDATRACE, "tail", "--db", s.db, "--from", "@0", "--pid", 1, preload=False, status=1)
     check("the trace has no process 1: " in done.stderr, done.stderr)

@@ -85,6 +85,7 @@ static struct ct_tail *begin(const struct ct_printing *printing, const char *dat
     struct ct_tail_plan plan = {
         .command = printing->command,
         .fd = printing->fd,
+        .is_relative = printing->is_relative,
         .follow = { .scope = ct_scope_all(), .start = CT_FOLLOW_FROM },
     };
     fstat(printing->fd, &file);

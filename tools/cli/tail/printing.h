@@ -9,6 +9,7 @@
 struct ct_printing {
     const char *command; /* the name in messages */
     bool is_wanted;      /* --print */
+    bool is_relative;    /* --relative */
     const char *path;    /* --output; NULL: standard error */
     int fd;              /* the descriptor to write to; set by ct_printing_open() */
     struct ct_print_thread *thread;
@@ -17,6 +18,8 @@ struct ct_printing {
 #define CT_OPTIONS_OF_PRINTING(printing_)                                                                    \
     { "print", NULL, "print the calls as they return, like `cudatrace tail`, on standard error",             \
       &(printing_)->is_wanted },                                                                             \
+        { "relative", NULL, "print the seconds since the first line instead of the time of day",             \
+          &(printing_)->is_relative },                                                                       \
     {                                                                                                        \
         "output", "FILE", "print the calls to FILE as they return", &(printing_)->path, ct_take_name,        \
             "expected a file name"                                                                           \

@@ -18,6 +18,7 @@ struct ct_tail_plan {
     const char *command; /* the name in messages */
     struct ct_follow_plan follow;
     bool is_json;
+    bool is_relative; /* lines of text have the seconds since the first line instead of the time of day */
     bool has_threads; /* each line names its thread; if false, only lines of threads other than the first
                        * do */
     int colour;       /* enum ct_tail_colour */

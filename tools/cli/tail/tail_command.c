@@ -169,6 +169,8 @@ static int tail(int argc, char **argv)
         { "failed", NULL, "only calls that failed", &follow->is_failed_only },
         { "min", "SPAN", "only calls that took at least this long: 50us, 1.5ms, 2s", &follow->least_ns,
           ct_take_span, "expected a duration, such as 50us, 1.5ms or 2s" },
+        { "relative", NULL, "print the seconds since the first line instead of the time of day (only text)",
+          &plan->is_relative },
         { "threads", NULL, "print the thread in every line", &plan->has_threads },
         { "format", "F", "text, or json: one object per line (also -f F; default: text)", &options.format,
           ct_take_choice, .choices = "text|json", .letter = 'f' },

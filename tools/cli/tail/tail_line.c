@@ -311,6 +311,19 @@ static void put_rate(FILE *to, const struct ct_line_style *style, struct ct_stre
     put_coloured(to, style, DIM, text);
 }
 
+/* Prints the seconds since the first line. The time of a call that reached the trace late may be before it.
+ */
+static void put_relative_time(FILE *to, struct ct_line_style *style, int64_t at_ns)
+{
+    int64_t ns;
+    char text[40];
+    style->first_ns = style->first_ns ? style->first_ns : at_ns;
+    if (__builtin_sub_overflow(at_ns, style->first_ns, &ns))
+        ns = 0;
+    snprintf(text, sizeof(text), "%12.6f", (double)ns / 1e9);
+    put_coloured(to, style, DIM, text);
+}
+
 /* Prints the time at which the call returned, by which lines are ordered. */
 static void put_time(FILE *to, struct ct_line_style *style, int64_t at_ns)
 {
@@ -358,7 +371,7 @@ static void put_status(FILE *to, const struct ct_line_style *style, const struct
 static void print_text(FILE *to, struct ct_line_style *style, struct ct_stream *stream,
                        const struct ct_stream_call *call)
 {
-    put_time(to, style, call->id);
+    style->is_relative ? put_relative_time(to, style, call->id) : put_time(to, style, call->id);
     put_who(to, style, &call->site);
     put_coloured(to, style, colour_of(call->site.layer), call->site.name);
     fputc('(', to);

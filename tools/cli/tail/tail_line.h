@@ -9,11 +9,13 @@
 
 struct ct_line_style {
     bool is_json, is_coloured;
+    bool is_relative;           /* text lines begin with the seconds since the first line */
     bool has_threads;           /* each line names its thread, even a process's first thread */
     int text_width;             /* maximum width of kernel names and strings in characters; 0: no limit */
     int64_t realtime_offset_ns; /* as in the trace */
-    /* Private to the functions below: the last second printed, as a number and as a string, and the width of
-     * the widest process. */
+    /* Private to the functions below: the time of the first line (0: none yet), the last second printed, as a
+     * number and as a string, and the width of the widest process. */
+    int64_t first_ns;
     time_t second;
     char second_text[24];
     int who_width;

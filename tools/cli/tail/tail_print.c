@@ -57,6 +57,7 @@ struct ct_tail *ct_tail_begin(sqlite3 *connection, const struct ct_series *serie
     tail->style = (struct ct_line_style){
         .is_json = plan->is_json,
         .is_coloured = is_coloured(plan),
+        .is_relative = plan->is_relative,
         .has_threads = plan->has_threads,
         .text_width = isatty(plan->fd) ? CUT_WIDTH : 0,
     };
