@@ -139,38 +139,47 @@ struct scope {
     struct ct_run run;
 };
 
-/* Returns whether the view has a column. */
-static bool has_column(sqlite3 *connection, const char *view, const char *column)
+/* The columns by which the rows of a run are selected. Rows of a view with none of them belong to all runs.
+ */
+enum selector { RUN_ID, TIME_NS, PROCESS_ID, CALL_ID, FIRST_NS, START_NS, SELECTORS };
+static const char *const selectors[SELECTORS] = { "run_id",  "time_ns",  "process_id",
+                                                  "call_id", "first_ns", "start_ns" };
+
+/* Sets `has` for the columns that the view has. */
+static void find_selectors(sqlite3 *connection, const char *view, bool has[SELECTORS])
 {
     sqlite3_stmt *statement = NULL;
-    char *sql = sqlite3_mprintf("SELECT \"%w\".\"%w\" FROM main.\"%w\"", view, column, view);
-    const int rc = sql ? sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    char *sql = sqlite3_mprintf("SELECT * FROM main.\"%w\"", view);
+    if (sql)
+        sqlite3_prepare_v2(connection, sql, -1, &statement, NULL);
+    for (int c = 0; c < sqlite3_column_count(statement); c++) {
+        for (int i = 0; i < SELECTORS; i++)
+            has[i] |= strcmp(sqlite3_column_name(statement, c), selectors[i]) == 0;
+    }
     sqlite3_finalize(statement);
     sqlite3_free(sql);
-    return rc == SQLITE_OK;
 }
 
-/* Adds the condition that selects the rows of a run. A row has a process, or else a time. Rows with neither
- * belong to all runs. */
+/* Adds the condition that selects the rows of a run: by the process if the rows have one, and by the time.
+ * GPU work is not selected by its call, because it may have none. The unary plus keeps SQLite from using the
+ * index of calls for this condition instead of a window in the query. */
 static void add_condition(sqlite3_str *sql, const struct scope *scope, const char *view)
 {
-    static const char *const times[] = { "time_ns", "call_id", "first_ns" };
-    enum { TIMES = sizeof(times) / sizeof(times[0]) };
-    const struct ct_run *run = &scope->run;
-    const char *before = "WHERE";
-    size_t time = 0;
-    while (time < TIMES && !has_column(scope->connection, view, times[time]))
-        time++;
-    const bool has_process = has_column(scope->connection, view, "process_id") && time != 0;
-    /* The times of calls let SQLite skip the calls of other runs. GPU work may have no call. */
-    if (time < TIMES && (!has_process || (time == 1 && has_column(scope->connection, view, "start_ns")))) {
-        sqlite3_str_appendf(sql, " WHERE %s BETWEEN %lld AND %lld", times[time], run->from_ns, run->to_ns);
-        before = "AND";
+    bool has[SELECTORS] = { false };
+    find_selectors(scope->connection, view, has);
+    const bool has_process = has[PROCESS_ID] && !has[TIME_NS];
+    const bool has_call = has[CALL_ID] && (has[START_NS] || !has_process);
+    const enum selector time = has[TIME_NS] ? TIME_NS : has_call ? CALL_ID : FIRST_NS;
+    if (has[RUN_ID]) {
+        sqlite3_str_appendf(sql, " WHERE run_id = %lld", scope->run.id);
+        return;
     }
-    if (has_column(scope->connection, view, "run_id"))
-        sqlite3_str_appendf(sql, " WHERE run_id = %lld", run->id);
-    else if (has_process) /* the view of that name has only the run's processes */
-        sqlite3_str_appendf(sql, " %s process_id IN (SELECT process_id FROM processes)", before);
+    if (has[TIME_NS] || has_call || (has[FIRST_NS] && !has_process))
+        sqlite3_str_appendf(sql, " WHERE +%s BETWEEN %lld AND %lld", selectors[time], scope->run.from_ns,
+                            scope->run.to_ns);
+    if (has_process) /* the view of that name has only the run's processes */
+        sqlite3_str_appendf(sql, " %s process_id IN (SELECT process_id FROM processes)",
+                            has_call ? "AND" : "WHERE");
 }
 
 /* Ends the definition of a view, whose query began with begin_view(). */
