@@ -16,8 +16,8 @@ struct ct_run_probe {
 
 /* Finds the probe if the options ask for events. Returns false after reporting that it is missing. */
 bool ct_run_probe_find(struct ct_run_probe *probe, const struct ct_probe_options *events);
-/* Starts the probe that has been found, if any, and waits until it records. The probe ends when this process ends. Returns false after an
- * error has been reported. */
+/* Starts the probe that has been found, if any, and waits until it records. The probe ends when this process
+ * ends. Returns false after an error has been reported. */
 bool ct_run_probe_start(struct ct_run_probe *probe, const struct ct_probe_options *events,
                         const struct ct_session_choice *choice);
 /* Ends the probe if there is one, and waits until its events are in shared memory. */
