@@ -10,7 +10,7 @@
 #include "list.h"
 #include "mapped_drivers.h"
 #include "missed.h"
-#include "number.h"
+#include "parent.h"
 #include "probe_options.h"
 #include "probed.h"
 #include "probed_files.h"
@@ -29,7 +29,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -495,21 +494,9 @@ static int begin_watch(struct probe *probe)
     return error ? ct_fail(EXIT_FAILURE, "probe: cannot watch %s: %s", dir, strerror(-error)) : CT_GO_ON;
 }
 
-/* Returns the descriptor of CT_PROBE_READY_ENV, or -1. */
-static int begin_for_parent(void)
-{
-    const char *text = getenv(CT_PROBE_READY_ENV);
-    int64_t fd;
-    if (!text || !ct_number_parse(text, STDERR_FILENO + 1, INT32_MAX, &fd))
-        return -1;
-    unsetenv(CT_PROBE_READY_ENV);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    return (int)fd;
-}
-
 static int run(struct probe *probe)
 {
-    const int ready = begin_for_parent();
+    const int ready = ct_parent_begin();
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

@@ -48,12 +48,13 @@ static uintptr_t find_end(uintptr_t from)
  * the thread's stack, the memory is not readable. The result is kept, because a stack stays mapped. */
 static bool is_readable(uintptr_t from, uintptr_t end)
 {
-    static __thread uintptr_t readable; /* the lowest page known to be readable; 0: none */
+    static __thread uintptr_t readable, readable_end; /* the lowest page known to be readable below an end */
     const uintptr_t last = (end - 1) & -(uintptr_t)PAGE;
-    for (uintptr_t page = readable ? readable : last; page > from; page -= PAGE) {
+    for (uintptr_t page = readable_end == end ? readable : last; page > from; page -= PAGE) {
         if (ct_system_readable(page - PAGE) != CT_READABLE_YES)
             return false;
         readable = page - PAGE;
+        readable_end = end;
     }
     return true;
 }
@@ -64,19 +65,6 @@ static bool is_own(uintptr_t from, uintptr_t end)
 {
     return from < end && end - from <= STACK_MAX && !is_alternate() && is_readable(from, end);
 }
-
-/* A signal handler's calls are below the interrupted call on the stack, unless the handler runs on an
- * alternate stack, or has switched to a coroutine. */
-bool ct_stack_left(uintptr_t holder, uintptr_t frame)
-{
-    if (frame < holder || !ct_system_begin())
-        return false;
-    const bool left = holder ? is_own(holder, find_end(holder)) : !is_alternate();
-    ct_system_end();
-    return left;
-}
-
-/* ---- plain stacks ---- */
 
 /* Reads other functions' frames, which a sanitizer forbids. An old signal frame in a variable that has not
  * been written also counts. */
@@ -90,6 +78,19 @@ __attribute__((no_sanitize("address", "thread"))) static bool is_clean(uintptr_t
             return false;
     }
     return true;
+}
+
+/* A signal handler's calls are below the interrupted call on the stack, unless the handler runs on an
+ * alternate stack, or has switched to a coroutine. What is known about the holder may be wrong, because a
+ * handler may have interrupted the hook before. A call under a signal frame therefore proves nothing. */
+bool ct_stack_left(uintptr_t holder, uintptr_t frame)
+{
+    const uintptr_t from = holder ? holder : frame, end = find_end(from);
+    if (frame < from || frame >= end || !ct_system_begin())
+        return false;
+    const bool is_known = is_own(from, end);
+    ct_system_end();
+    return is_known && is_clean(frame & -(uintptr_t)sizeof(uint64_t), end);
 }
 
 bool ct_stack_is_plain(void)

@@ -10,6 +10,7 @@
  *   clone_late    the same with _Fork(), which runs no handlers
  *   alternate     like plain, but the handler runs on an alternate stack above the call's stack
  *   switch        like plain, but in a coroutine, and the handler makes its calls in another one above
+ *   switch_above  the same, but the interrupted calls are on the thread's own stack
  *   jump          the handler leaves a plain call by siglongjmp
  *   jump_launch   the same with a launch
  *   jump_decoded  the same with a call whose arguments are decoded
@@ -118,7 +119,7 @@ static inline __attribute__((always_inline)) void call_behind_a_jump(void)
 
 /* Two coroutines: one makes the calls that are interrupted, and the other, above, the handler's. */
 enum { STACK_BYTES = 1 << 17, SWITCHED_CALLS = 50 };
-static char stacks[2][STACK_BYTES];
+static char *stacks[2];
 static bool switches;
 static ucontext_t start, handler, coroutines[2];
 
@@ -126,6 +127,20 @@ static void make_calls(void)
 {
     for (int i = 0; i < SWITCHED_CALLS; i++)
         call(NULL, 1);
+}
+
+/* Above the first thread's stack, there is room because its place is random. */
+static bool map_stacks(bool is_above)
+{
+    enum { ABOVE = 1 << 21 };
+    const uintptr_t top = 0x7ffffffff000 - ABOVE;
+    char *low = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *high = is_above ? mmap((void *)top, STACK_BYTES, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)
+                          : low + STACK_BYTES;
+    stacks[0] = low;
+    stacks[1] = high;
+    return low != MAP_FAILED && high != MAP_FAILED && (!is_above || (uintptr_t)high > (uintptr_t)&high);
 }
 
 static void enter_coroutine(ucontext_t *from, int index, void (*function)(void))
@@ -369,12 +384,14 @@ int main(int argc, char **argv)
         return 3;
     const bool capture = strcmp(what, "capture") == 0;
     const bool is_alternate = strcmp(what, "alternate") == 0;
+    const bool is_above = strcmp(what, "switch_above") == 0;
+    switches = is_above || strcmp(what, "switch") == 0;
     if (is_alternate &&
         sigaltstack(&(stack_t){ .ss_sp = alternate, .ss_size = sizeof(alternate) }, NULL) != 0)
         return 9;
     if (!choose_what_is_left(what))
         return 10;
-    if (strcmp(what, "plain") != 0 && strcmp(what, "switch") != 0 && !is_alternate)
+    if (strcmp(what, "plain") != 0 && !switches && !is_alternate)
         two_of_one_place(module);
     is_late = strstr(what, "_late");
     if (strcmp(what, "fork") == 0 || strcmp(what, "fork_late") == 0)
@@ -390,8 +407,9 @@ int main(int argc, char **argv)
         if (cuStreamCreate(&stream, 0) || cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED))
             return 6;
     }
-    switches = strcmp(what, "switch") == 0;
-    if (switches)
+    if (switches && !map_stacks(is_above))
+        return 78;
+    if (switches && !is_above)
         enter_coroutine(&start, 0, every_instruction);
     else
         every_instruction();

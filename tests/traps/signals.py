@@ -1,7 +1,7 @@
 """Tests that calls made by a signal handler are attributed to the program, wherever in the hook the handler interrupts another call. Each
 of these calls is recorded or counted as lost, and every launch has its kernel's name.
 
-    signals.py plain | launch | fork | capture | switch
+    signals.py plain | launch | fork | capture | switch | switch_above
 """
 import platform
 import re
@@ -18,6 +18,8 @@ with Session() as s:
     program = compiled(s, "signals.c", *LINKED)
     s.start_daemon()
     ran = s.run(program, trap, status=None)
+    if ran.returncode == 78:
+        skip("there is no room above the stack")
     said = re.fullmatch(rf"{trap}: every instruction, (\d+) rounds\n", ran.stdout)
     check(ran.returncode == 0 and said, "it ended with", ran.returncode, "and said", ran.stdout)
     s.flush()

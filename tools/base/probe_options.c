@@ -191,7 +191,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
     const struct ct_option table[] = {
         { "pid", "PID", "probe this process; may be repeated", options, .take = take_pid,
           .wrong = "expected a process ID; at most 256 are possible", .or_next = true },
-        { "all", NULL, "probe every process, including those that start later", &options->all },
+        { "all", NULL, "probe every process, including those that start later", &options->all,
+          .or_next = true },
         { "hooked", NULL,
           "probe no driver calls, and record only events inside the calls of processes that\n"
           "the hook records into the session, including those that start later",

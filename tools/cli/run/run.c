@@ -454,20 +454,19 @@ static int run(int argc, char **argv)
             "\n"
             "Processes that outlive COMMAND are traced until they end, or until `cudatrace stop`. The\n"
             "daemon stays in the background for them, and run prints their IDs.\n",
-        .more =
-            "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
-            "changes the selection while COMMAND runs.\n"
-            "\n"
-            "--kernel, --ioctls, --hooks and --hook start `cudatrace probe --hooked`, which needs root, or\n"
-            "CAP_BPF and CAP_PERFMON. These events are recorded until run returns.\n"
-            "\n"
-            "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
-            "Exit status: the status of COMMAND, 1 if it could not be traced, 126 if it could not be\n"
-            "executed, 127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
-            "\n"
-            "  cudatrace run -- python train.py\n"
-            "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
-            "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
+        .more = "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
+                "changes the selection while COMMAND runs.\n"
+                "\n"
+                "--kernel, --ioctls, --hooks and --hook start a probe, which needs root, or CAP_BPF and\n"
+                "CAP_PERFMON. The probe records until run returns.\n"
+                "\n"
+                "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
+                "Exit status: the status of COMMAND, 1 if it could not be traced, 126 if it could not be\n"
+                "executed, 127 if it was not found. If a signal killed COMMAND, the same signal kills run.\n"
+                "\n"
+                "  cudatrace run -- python train.py\n"
+                "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
+                "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
     };
     int first;
     const int status = ct_session_choice_parse(argc, argv, &usage, &options.choice, &first);

@@ -1,0 +1,20 @@
+#include "parent.h"
+
+#include "number.h"
+#include "probe_options.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int ct_parent_begin(void)
+{
+    const char *text = getenv(CT_PROBE_READY_ENV);
+    int64_t fd;
+    if (!text || !ct_number_parse(text, STDERR_FILENO + 1, INT32_MAX, &fd))
+        return -1;
+    unsetenv(CT_PROBE_READY_ENV);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return (int)fd;
+}
