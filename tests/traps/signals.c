@@ -11,6 +11,7 @@
  *   alternate     like plain, but the handler runs on an alternate stack above the call's stack
  *   switch        like plain, but in a coroutine, and the handler makes its calls in another one above
  *   switch_above  the same, but the interrupted calls are on the thread's own stack
+ *   storm         like switch_above, with a signal at each instruction of the same call, and further calls
  *   jump          the handler leaves a plain call by siglongjmp
  *   jump_launch   the same with a launch
  *   jump_decoded  the same with a call whose arguments are decoded
@@ -76,6 +77,7 @@ static struct {
     long steps;   /* instructions counted before the signal */
     bool again;   /* the call took a different path than in earlier rounds, so the round must be repeated in
                    * single steps */
+    bool storms;  /* send a signal at each instruction */
     bool jumps;   /* every round begins like the previous one, so its first instructions need not be stepped
                    * through */
     long rounds;
@@ -156,7 +158,11 @@ static void enter_coroutine(ucontext_t *from, int index, void (*function)(void))
 static void on_signal(int number)
 {
     if (switches) {
+        if (shared->storms)
+            call(NULL, 1);
         enter_coroutine(&handler, 1, make_calls);
+        if (shared->storms)
+            __asm__ volatile("int3" ::: "memory");
         return;
     }
     if (interrupted)
@@ -181,7 +187,7 @@ static void on_signal(int number)
     call(unnamed >= 0 ? functions[unnamed++ % FUNCTIONS] : inner, 2);
 }
 
-enum { LATE_CALLS = 20 };
+enum { LATE_CALLS = 20, STORMS = 20 };
 
 /* Lets the forked child continue. The collector reads the lane before and after the child continues, so that
  * any write by the child to its parent's lane would be detected. */
@@ -225,7 +231,9 @@ static void every_instruction(void)
             let_child_go_on();
         if (shared->again)
             printf("missed in round %ld\n", shared->rounds - 1);
-    } while (shared->again || shared->steps == shared->stop_at++);
+    } while (shared->storms ? shared->rounds < STORMS : shared->again || shared->steps == shared->stop_at++);
+    if (shared->storms)
+        shared->stop_at = shared->steps;
     if (interrupted)
         call_behind_a_jump();
 }
@@ -287,6 +295,19 @@ static bool run_to(pid_t program, int *status, long place)
     }
 }
 
+/* Sends a signal, and returns when its handler has returned to the instruction. The handler contains a
+ * breakpoint. Returns false if the program has exited. */
+static bool run_handler(pid_t program, int *status, uintptr_t at)
+{
+    ptrace(PTRACE_CONT, program, 0, SIGUSR1);
+    bool is_alive = stopped(program, status);
+    while (is_alive && registers_of(program).rip != at) {
+        ptrace(PTRACE_SINGLESTEP, program, 0, 0);
+        is_alive = stopped(program, status);
+    }
+    return is_alive;
+}
+
 /* Steps through one call. On entry, the program is stopped before the call, and on return, it is stopped
  * after the call. */
 static bool step_through(pid_t program, int *status)
@@ -308,10 +329,12 @@ static bool step_through(pid_t program, int *status)
             way[shared->steps] = at;
             way_length = shared->steps + 1;
         }
-        if (here && shared->steps == shared->stop_at) {
+        if (here && shared->steps == shared->stop_at && !shared->storms) {
             ptrace(PTRACE_CONT, program, 0, SIGUSR1);
             return stopped(program, status);
         }
+        if (here && shared->storms && !run_handler(program, status, at))
+            return false;
         shared->steps += here;
         ptrace(PTRACE_SINGLESTEP, program, 0, 0);
         if (!stopped(program, status))
@@ -384,7 +407,8 @@ int main(int argc, char **argv)
         return 3;
     const bool capture = strcmp(what, "capture") == 0;
     const bool is_alternate = strcmp(what, "alternate") == 0;
-    const bool is_above = strcmp(what, "switch_above") == 0;
+    shared->storms = strcmp(what, "storm") == 0;
+    const bool is_above = shared->storms || strcmp(what, "switch_above") == 0;
     switches = is_above || strcmp(what, "switch") == 0;
     if (is_alternate &&
         sigaltstack(&(stack_t){ .ss_sp = alternate, .ss_size = sizeof(alternate) }, NULL) != 0)

@@ -1,7 +1,7 @@
 """Tests that calls made by a signal handler are attributed to the program, wherever in the hook the handler interrupts another call. Each
 of these calls is recorded or counted as lost, and every launch has its kernel's name.
 
-    signals.py plain | launch | fork | capture | switch | switch_above
+    signals.py plain | launch | fork | capture | switch | switch_above | storm
 """
 import platform
 import re
