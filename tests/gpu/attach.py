@@ -104,7 +104,7 @@ class Before:
         report.note(f"threads {self.threads} before, {threads} now; {hook} mappings of the hook, {memory} of its shared memory")
 
 
-def check_trace(report, work):
+def check_trace(report, work, has_names=True):
     """Checks the conditions that must hold for every workload's trace."""
     work.flush()
     with contextlib.closing(compare.open_database(work.db)) as database:
@@ -113,7 +113,8 @@ def check_trace(report, work):
             "SELECT count(*), count(*) FILTER (WHERE kernel IS NULL), count(DISTINCT kernel), "
             "count(DISTINCT iif(kernel IS NULL, grid_x || ' ' || grid_y || ' ' || block_x, NULL)) FROM launches "
             "WHERE call_id NOT IN (SELECT call_id FROM calls WHERE status <> 0)").fetchone()
-        report.check(not nameless, f"{launches} launches of {kernels} named kernels; {nameless} without a name, in {unknown} shapes")
+        # A probe cannot ask the driver for names of kernels that were loaded before it.
+        report.check(not nameless or not has_names, f"{launches} launches of {kernels} named kernels; {nameless} without a name, in {unknown} shapes")
         failed = database.execute("SELECT name, sum(failed) FROM totals GROUP BY 1 HAVING sum(failed) > 0 ORDER BY 2 DESC").fetchall()
         report.note("calls that failed, as the program's own affair: " + (", ".join(f"{count} {name}" for name, count in failed[:8]) or "none"))
         report.note("processes: " + ", ".join(f"{pid} {state}" for pid, state in database.execute("SELECT pid, state FROM processes")))

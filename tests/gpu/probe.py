@@ -53,7 +53,7 @@ def exact(report, work):
     for line in probe.said.text().splitlines():
         report.note(line)
     end_programs(report, work)
-    return figures | check_trace(report, work)
+    return figures | check_trace(report, work, has_names=False)
 
 
 def taken_over(report, work):
@@ -84,7 +84,7 @@ def taken_over(report, work):
     for line in (attached.said.text() + probe.said.text()).splitlines():
         report.note(line)
     end_programs(report, work)
-    return check_trace(report, work)
+    return check_trace(report, work, has_names=False)
 
 
 class Bench(attach.Bench):
