@@ -538,7 +538,7 @@ static int run(struct probe *probe)
             go_on_scanning(probe, UINT64_MAX);
         if (!ct_is_interrupted()) {
             attach_hooks(probe);
-            probe->files.is_announced |= ready >= 0 && write(ready, "r", 1) == 1;
+            probe->files.is_announced |= ct_parent_tell(ready);
             ct_probed_files_announce(&probe->files);
         }
         if (!probe->options.hooked)
@@ -564,8 +564,8 @@ static int run(struct probe *probe)
     return status;
 }
 
-/* Opens standard descriptors that the caller has closed, so that no map or lock gets such a number. Messages
- * would be written to it. */
+/* Opens standard descriptors that the caller has closed. Otherwise, a map or the lock could be given such a
+ * descriptor's number. Messages would then be written to it, and every writer would keep it open. */
 static void fill_standard_files(void)
 {
     int fd;

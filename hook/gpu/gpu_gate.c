@@ -13,7 +13,8 @@
 enum {
     GATE_HOLD_MS = 40,
     GATE_SLICE_MS = 10,
-    GATE_USE_SLICES = 1000, /* in case CUPTI hangs */
+    GATE_EVENT_SLICES = 200,  /* in case the driver waits for the GPU */
+    GATE_LEAVE_SLICES = 1000, /* in case CUPTI hangs */
     GATE_POLL_US = 200,
     /* A processor's stores become visible to others in far less time. This takes the place of a fence in each
        call. */
@@ -161,18 +162,19 @@ static bool goes_on(void)
     return atomic_load(&ct_gpu_gate) == GATE_CLOSED && ct_now_ns() < atomic_load(&until_ns);
 }
 
-/* From here on, waiting calls do not open the gate. Returns false if one of them has opened it. */
-static bool use(void)
+/* From here on, waiting calls do not open the gate, and wait for at most `slices`. Returns false if one of
+ * them has opened it. */
+static bool use(int32_t slices)
 {
     atomic_store(&slice_ns, ct_now_ns());
-    atomic_store(&slices_left, GATE_USE_SLICES);
+    atomic_store(&slices_left, slices);
     return change(GATE_CLOSED, GATE_USED) && knows_calls();
 }
 
-/* From here to end_event(), CUPTI must not be disturbed, either. */
+/* From here to end_event(), waiting calls do not open the gate. */
 static bool begin_event(void)
 {
-    if (use() && !ct_capturing()) /* it would break the capture */
+    if (use(GATE_EVENT_SLICES) && !ct_capturing()) /* it would break the capture */
         return true;
     open_from(GATE_USED);
     return false;
@@ -195,7 +197,7 @@ bool ct_gpu_gate_close(void *const contexts[], size_t count)
     bool is_calm;
     while (!(is_calm = is_quiet()) && goes_on())
         ;
-    if (is_calm && ct_gpu_device_finish(contexts, count, &finish) && use())
+    if (is_calm && ct_gpu_device_finish(contexts, count, &finish) && use(GATE_LEAVE_SLICES))
         return true;
     open_from(GATE_CLOSED);
     open_from(GATE_USED);

@@ -18,3 +18,13 @@ int ct_parent_begin(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     return (int)fd;
 }
+
+bool ct_parent_tell(int ready)
+{
+    if (ready < 0)
+        return false;
+    if (write(ready, "r", 1) != 1)
+        raise(SIGTERM);
+    close(ready);
+    return true;
+}

@@ -2,8 +2,13 @@
 #ifndef CT_PROBE_PARENT_H
 #define CT_PROBE_PARENT_H
 
+#include <stdbool.h>
+
 /* If CT_PROBE_READY_ENV is set, makes the probe end when its parent ends, and returns the descriptor that the
  * parent reads. Otherwise, returns -1. */
 int ct_parent_begin(void);
+/* Tells the parent that the probe records. Returns false if there is no such descriptor. If the parent has
+ * ended, sends this process SIGTERM, because the parent may have ended before ct_parent_begin(). */
+bool ct_parent_tell(int ready);
 
 #endif
