@@ -1,20 +1,23 @@
 """Attaches to and detaches from a program that is stopped at an instruction of the C library's allocator. The test single-steps the program
 to the instruction, and leaves it stopped there. The program's results must stay correct, and its calls must be recorded from attach to
 detach. The long tier tests every instruction. With --inline, the test also stops the program at each of the first instructions of the
-driver's function, and in a signal handler that interrupts these instructions."""
+driver's function, and in a signal handler that interrupts these instructions. Finally, a signal handler jumps out of the code that has loaded
+the hook."""
 import ctypes
 import os
 import pathlib
 import signal
 import subprocess
 
-from attach_test import INLINE, Attach, attach, await_leave, detach, recorded, state_of
+from attach_test import INLINE, Attach, attach, await_leave, detach, recorded, state_of, tracer_of
 from cudatrace_test import DEADLINE_S, SHAPE, WORKLOADS, Session, by_tier, check, equal, needs, wait_for
 
-SINGLESTEP, GETREGS, ATTACH, DETACH = 9, 12, 16, 17
+SINGLESTEP, GETREGS, ATTACH, DETACH, SYSCALL = 9, 12, 16, 17, 24
 WALL = 0x40000000
-RIP = 16  # word of struct user_regs_struct
+CALL_NUMBER, RIP = 15, 16  # words of struct user_regs_struct
+RT_SIGPROCMASK = 14
 STEPS_MOST = 100000
+AREA = "memfd:cudatrace-visit"
 
 ptrace = ctypes.CDLL(None, use_errno=True).ptrace
 ptrace.restype, ptrace.argtypes = ctypes.c_long, [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -27,7 +30,7 @@ def ask(request, pid, data=None):
 def ranges(pid, name):
     """Returns the address ranges of a library's code."""
     lines = [line.split() for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()]
-    return [range(*(int(end, 16) for end in line[0].split("-"))) for line in lines if "x" in line[1] and f"/{name}" in line[-1]]
+    return [range(*(int(end, 16) for end in line[0].split("-"))) for line in lines if "x" in line[1] and f"/{name}" in " ".join(line[5:])]
 
 
 class Program:
@@ -44,17 +47,18 @@ class Program:
     def go_on(self):
         self.child.send_signal(signal.SIGCONT)
 
-    def steps(self):
-        """Single-steps the program with ptrace. Yields the address after each step."""
+    def steps(self, request=SINGLESTEP):
+        """Single-steps the program with ptrace, or stops it at the entry and the exit of each system call. Yields its registers at each
+        stop."""
         registers = (ctypes.c_uint64 * 32)()
         ask(ATTACH, self.pid)
         os.waitpid(self.pid, WALL)
         while True:
-            ask(SINGLESTEP, self.pid)
+            ask(request, self.pid)
             while os.WSTOPSIG(os.waitpid(self.pid, WALL)[1]) == signal.SIGSTOP:  # the program's own SIGSTOP, and ATTACH's
-                ask(SINGLESTEP, self.pid)
+                ask(request, self.pid)
             ask(GETREGS, self.pid, registers)
-            yield registers[RIP]
+            yield registers
 
     def leave(self):
         """Detaches ptrace from the program, which stays stopped at its current instruction until it receives SIGCONT."""
@@ -66,7 +70,8 @@ class Program:
         step in the driver). The first step has the number 1."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
-        for number, at in enumerate(self.steps(), 1):
+        for number, registers in enumerate(self.steps(), 1):
+            at = registers[RIP]
             if any(at in code for code in driver):
                 break
             check(number < STEPS_MOST, "it comes to no call of the driver")
@@ -78,6 +83,15 @@ class Program:
     def stop_at(self, number):
         for _, _ in zip(range(number), self.steps()):
             pass
+        self.leave()
+
+    def stop_at_signals_allowed(self):
+        """Stops the program after the visit has restored the thread's signal mask."""
+        area, stops = ranges(self.pid, AREA), 0
+        for registers in self.steps(SYSCALL):
+            stops += registers[CALL_NUMBER] == RT_SIGPROCMASK and any(registers[RIP] in code for code in area)
+            if stops == 4:  # the entry and the exit of the call that blocks all signals, and of this one
+                break
         self.leave()
 
 
@@ -113,6 +127,23 @@ def within_handler(s, p, first):
     p.await_stop()
 
 
+def jumping(s, p):
+    """Checks that attach notices that the process is recorded if a signal handler jumps out of the visit as soon as signals are allowed.
+    Returns the number of calls that must be recorded. The call that the handler jumps out of does not begin."""
+    a = Attach(s, p.pid, "--stay")
+    a.await_armed(p.pid)
+    wait_for("attach to let go of the program", lambda: tracer_of(p.pid) == 0)
+    p.stop_at_signals_allowed()
+    p.child.send_signal(signal.SIGUSR2)
+    p.go_on()
+    p.await_stop()
+    a.end(number=None)
+    p.go_on()
+    p.await_stop()
+    detach(s, p.pid)
+    return 1
+
+
 needs("ptrace")
 with Session() as s:
     p = Program(s)
@@ -141,6 +172,7 @@ with Session() as s:
         calls += within_entry(s, p, first)
     if INLINE and SHAPE == "580-unknown":
         within_handler(s, p, first)
+    calls += jumping(s, p)
     p.child.send_signal(signal.SIGTERM)
     p.go_on()
     equal(p.child.communicate(timeout=DEADLINE_S)[0], f"rounds {p.round}\n", "its end")

@@ -1,19 +1,21 @@
 /* stepped.c: a program that is stopped in the middle of the allocator when `attach` attaches to it. In each
  * round, the program prints the round's number, stops itself with SIGSTOP, allocates and frees small and
  * large blocks, and makes one call. The test then single-steps the program to each instruction of the
- * allocator. The handler for SIGUSR1 prints a line and stops the program. After a SIGTERM, the program
- * finishes the current round and exits. */
+ * allocator. The handler for SIGUSR1 prints a line and stops the program. The handler for SIGUSR2 jumps to
+ * the end of the round. After a SIGTERM, the program finishes the current round and exits. */
 #include "workload.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { ERRNO_BEFORE = 77, SMALL = 100, LARGE = 1 << 20 };
 
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t ended, rounds;
+static sigjmp_buf round_end;
 
 static void on_term(int number)
 {
@@ -27,6 +29,12 @@ static void on_user(int number)
     (void)number;
     ENSURE(write(STDOUT_FILENO, line, sizeof(line) - 1) == sizeof(line) - 1);
     ENSURE(raise(SIGSTOP) == 0);
+}
+
+static void on_jump(int number)
+{
+    (void)number;
+    siglongjmp(round_end, 1);
 }
 
 /* Executes the same instructions in every round. */
@@ -45,7 +53,7 @@ static void allocate(int round)
 int main(int argc, char **argv)
 {
     static const struct option_row none[] = { { 0 } };
-    int rounds = 0, version = 0;
+    int version = 0;
     options_read(argc, argv, "Stops itself, allocates, and makes a call, again and again, until SIGTERM.",
                  none);
     driver_open(VIA_LINKED);
@@ -55,7 +63,10 @@ int main(int argc, char **argv)
     ENSURE(mallopt(M_MMAP_THRESHOLD, LARGE) == 1 && mallopt(M_PERTURB, 0) == 1);
     signal(SIGTERM, on_term);
     signal(SIGUSR1, on_user);
-    while (!ended) {
+    signal(SIGUSR2, on_jump);
+    for (; !ended; rounds++) {
+        if (sigsetjmp(round_end, 1) != 0)
+            continue;
         printf("round %d\n", rounds);
         fflush(stdout);
         ENSURE(raise(SIGSTOP) == 0);
@@ -64,7 +75,6 @@ int main(int argc, char **argv)
         ENSURE(errno == ERRNO_BEFORE);
         OK(cu.DriverGetVersion(&version));
         ENSURE(errno == ERRNO_BEFORE && version > 0);
-        rounds++;
     }
     printf("rounds %d\n", rounds);
     return 0;

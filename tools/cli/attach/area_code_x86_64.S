@@ -153,11 +153,14 @@ ct_area_code_common:
         movaps  \n*16(%rsp), %xmm\n
         .endr
         leaq    -8*SAVED_REGISTERS(%rbp), %rsp
-        leaq    DATA(SIGNALS), %rsi
+        /* As soon as the state is DONE, another thread may use the area's stack and data. As soon as signals
+         * are allowed, a handler may jump out of this code. */
+        pushq   DATA(SIGNALS)
+        movl    $CT_AREA_DONE, DATA(STATE)
+        movq    %rsp, %rsi
         xorl    %edx, %edx
         call    set_signals
-        /* As soon as the state is DONE, another thread may use the area's stack. */
-        movl    $CT_AREA_DONE, DATA(STATE)
+        popq    %rax
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
         jmp     *(%r11)
