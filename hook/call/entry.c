@@ -21,7 +21,7 @@ struct ct_target ct_enter(struct ct_frame *frame)
     frame->depth = depth;
     frame->producer = self;
 
-    const uint64_t start = ct_hot_now_with_vectors(self);
+    const uint64_t start = ct_hot_now_on_entry(self);
     CT_TEST_POINT("entry.clock_read");
     frame->start = start;
     ct_lane_enter(lane, depth, id, start);

@@ -10,7 +10,10 @@
  * returned, and takes the slow path.
  *
  * As in entry.c, the code uses no vector registers, takes no locks, makes no system calls and allocates no
- * memory. */
+ * memory. wrap_clock.c compiles this file again for lanes whose ticks are not the counter's. */
+#ifndef CT_HOT_IS_COUNTER
+#define CT_HOT_IS_COUNTER(self) true
+#endif
 #include "gpu_gate.h"
 #include "graphs.h"
 #include "hot_count.h"
@@ -87,7 +90,7 @@ leave_plain(const struct ct_row *row, struct ct_producer *self, const struct ent
     return leave_counted(row, self, *call, result, id);
 }
 
-word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
+word CT_WRAP(plain)(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
     const struct entered_call call = enter(row, self, place);
@@ -97,7 +100,7 @@ word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
 }
 
 /* Wraps a function with two arguments on the stack, such as cudaLaunchKernel. */
-word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
+word CT_WRAP(plain_2)(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
     const word *const stack = stack_words(place);
@@ -165,7 +168,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct en
 
 /* Wraps cuLaunchKernel and functions with the same parameters: function, grid, block, shared memory, stream,
  * and two words that the wrapper does not read. */
-word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
+word CT_WRAP(launch)(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
     const word *const stack = stack_words(place);
@@ -182,7 +185,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 
 /* Wraps cuLaunchKernelEx, which takes the configuration, the function, and two arguments that the wrapper
  * does not read. */
-word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
+word CT_WRAP(launch_ex)(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
     const struct entered_call call = enter_launch(row, self, place);

@@ -24,12 +24,18 @@ static inline const word *stack_words(uintptr_t place)
     return (const word *)place + 1;
 }
 
+/* The name of a wrapper. Each wrapper exists once for each clock: ct_wrap_… reads the counter, and
+ * ct_wrap_clock_… reads CLOCK_MONOTONIC. */
+#ifndef CT_WRAP
+#define CT_WRAP(name) ct_wrap_##name
+#endif
+
 /* Places the wrappers next to the trampolines, on as few pages as possible. */
 #define BESIDE_TRAMPOLINES __attribute__((section(".text.hot")))
 
-BESIDE_TRAMPOLINES word ct_wrap_plain(word a, word b, word c, word d, word e, word f);
-BESIDE_TRAMPOLINES word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f);
-BESIDE_TRAMPOLINES word ct_wrap_launch(word a, word b, word c, word d, word e, word f);
-BESIDE_TRAMPOLINES word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word CT_WRAP(plain)(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word CT_WRAP(plain_2)(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word CT_WRAP(launch)(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word CT_WRAP(launch_ex)(word a, word b, word c, word d, word e, word f);
 
 #endif

@@ -89,7 +89,8 @@ struct ct_producer {
     struct ct_producer *next_left; /* the producer that the same thread dropped previously */
 };
 static_assert(offsetof(struct ct_producer, frames) == 48, "two open calls share the line");
-static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
+static_assert(offsetof(struct ct_producer, lane) == 0 && offsetof(struct ct_producer, is_counter) == 42,
+              "trampoline");
 static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
 /* A producer's depth after another thread has abandoned the segment. The producer's owner takes another lane

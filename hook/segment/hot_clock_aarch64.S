@@ -1,14 +1,12 @@
-/* Readings of CLOCK_MONOTONIC for the hot path (hot_clock.h). The functions return nanoseconds in x0, and
- * preserve all other general registers except x30. ct_hot_clock_with_vectors() also preserves the vector
- * registers that hold arguments. */
+/* A reading of CLOCK_MONOTONIC for ct_enter() (hot_clock.h). Returns nanoseconds in x0, and preserves all
+ * other general registers except x30, and the vector registers that hold arguments. */
         .section .text.hot, "ax", %progbits
 
-        .macro CLOCK_READ name, vectors
-        .globl  \name
-        .hidden \name
+        .globl  ct_hot_clock
+        .hidden ct_hot_clock
         .p2align 6
-        .type   \name, %function
-\name:
+        .type   ct_hot_clock, %function
+ct_hot_clock:
         .cfi_startproc
         stp     x29, x30, [sp, #-160]!
         .cfi_def_cfa_offset 160
@@ -26,21 +24,17 @@
         stp     x14, x15, [sp, #120]
         stp     x16, x17, [sp, #136]
         str     x18, [sp, #152]
-        .if \vectors
         sub     sp, sp, #128
         stp     q0, q1, [sp]
         stp     q2, q3, [sp, #32]
         stp     q4, q5, [sp, #64]
         stp     q6, q7, [sp, #96]
-        .endif
         bl      ct_now_ns
-        .if \vectors
         ldp     q0, q1, [sp]
         ldp     q2, q3, [sp, #32]
         ldp     q4, q5, [sp, #64]
         ldp     q6, q7, [sp, #96]
         add     sp, sp, #128
-        .endif
         ldr     x1, [sp, #16]
         ldp     x2, x3, [sp, #24]
         ldp     x4, x5, [sp, #40]
@@ -58,9 +52,6 @@
         .cfi_restore x30
         ret
         .cfi_endproc
-        .size   \name, .-\name
-        .endm
-        CLOCK_READ ct_hot_clock_with_vectors, 1
-        CLOCK_READ ct_hot_clock, 0
+        .size   ct_hot_clock, .-ct_hot_clock
 
         .section .note.GNU-stack, "", %progbits

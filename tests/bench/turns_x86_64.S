@@ -6,6 +6,10 @@
 
         .section .text.hot, "ax", @progbits
         .macro TURN name
+        TURN_OF \name, \name
+        TURN_OF clock_\name, \name
+        .endm
+        .macro TURN_OF name, reads
         .p2align 6
         .globl  ct_wrap_\name
         .hidden ct_wrap_\name
@@ -14,7 +18,7 @@ ct_wrap_\name:
         .cfi_startproc
         cmpl    $TURN_READS, ct_bench_turn(%rip)
         ja      traced_wrap_\name
-        je      reads_wrap_\name
+        je      reads_wrap_\reads
         jmp     *ROW_REAL(%r11)
         .cfi_endproc
         .size   ct_wrap_\name, .-ct_wrap_\name

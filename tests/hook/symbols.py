@@ -80,7 +80,7 @@ definitions = re.findall(r"Index: (\d+) .*Name: (\S+)", output("readelf", "-VW",
 check(dict(definitions).get("2") == "CUDATRACE", "the first version is the one without symbols:", definitions)
 
 vector, atomic = MACHINES[machine]
-wrappers = ["ct_wrap_plain", "ct_wrap_plain_2", "ct_wrap_launch", "ct_wrap_launch_ex"] if machine == "X86-64" else []
+wrappers = [f"ct_wrap{clock}_{name}" for clock in ("", "_clock") for name in ("plain", "plain_2", "launch", "launch_ex")] if machine == "X86-64" else []
 
 
 def check_inputs(function, instructions):

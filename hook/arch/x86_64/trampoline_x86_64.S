@@ -17,6 +17,7 @@
 #define ROWS_SHIFT     5
 #define ROW_ENTER_ID   18
 #define PRODUCER_LANE  0
+#define PRODUCER_IS_COUNTER 42
 #define PRODUCER_DEPTH 44
 #define DEPTH_MAX      15
 
@@ -147,6 +148,8 @@
         cmpl    $DEPTH_MAX, PRODUCER_DEPTH(%r10)
         ja      ct_trampoline
         movq    %rsp, %rax
+        cmpb    $0, PRODUCER_IS_COUNTER(%r10)
+        je      ct_wrap_clock_\name
         jmp     ct_wrap_\name
         END     ct_trampoline_\name
         .endm
