@@ -121,7 +121,8 @@ static uint32_t add_function(const struct ct_hooks *hooks, const struct ct_hook_
                                                 : CT_FIELD_UNSIGNED;
         field[i].text = source->text;
     }
-    return ct_functions_add_hook(hooks->functions, hook->name, field, hook->rule.fields);
+    const uint8_t category = hook->kind == CT_HOOK_UPROBE ? CT_CATEGORY_library : CT_CATEGORY_other;
+    return ct_functions_add_hook(hooks->functions, hook->name, category, field, hook->rule.fields);
 }
 
 static const char *reason(const struct ct_hook_entry *hook, int error)

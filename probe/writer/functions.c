@@ -116,7 +116,7 @@ uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
     return table->count - 1;
 }
 
-uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name,
+uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name, uint8_t category,
                                const struct ct_function_field *field, uint32_t fields)
 {
     if (table->count == CT_PROBE_FUNCTIONS)
@@ -125,7 +125,7 @@ uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name
     strncpy(entry->name, name, CT_FUNCTION_NAME_MAX);
     entry->layer = CT_LAYER_HOOK;
     entry->row = CT_ROWS_ALL;
-    entry->category = CT_CATEGORY_other;
+    entry->category = category;
     entry->fields = fields;
     memcpy(entry->field, field, fields * sizeof(*field));
     __atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);

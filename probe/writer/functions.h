@@ -56,9 +56,9 @@ const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *
  * CT_PROBE_FUNCTIONS if the table is full. For functions that are not in driver_api.def, it is full earlier.
  */
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name);
-/* Adds a hook, whose name need not be unique. Returns its number, or CT_PROBE_FUNCTIONS if the table is
- * full. */
-uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name,
+/* Adds a hook of the category, whose name need not be unique. Returns its number, or CT_PROBE_FUNCTIONS if
+ * the table is full. */
+uint32_t ct_functions_add_hook(struct ct_function_table *table, const char *name, uint8_t category,
                                const struct ct_function_field *field, uint32_t fields);
 
 #endif

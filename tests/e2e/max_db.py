@@ -19,11 +19,11 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", BOUND, "--ring", "32M")
     held = workload(s, CALLS // 5, "--hold", hold)
     for _ in range(KILLS):
+        before = files(s)
         busy = [workload(s, CALLS), workload(s, CALLS)]
         pids = ",".join(str(program.pid) for program in busy)
         # Kill each daemon only after it has found the programs, so that it has read some of their calls.
         s.flush_until("the busy programs", lambda: value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") == len(busy))
-        before = files(s)
         while files(s) == before:
             ended = busy[0].poll() is not None and busy[1].poll() is not None
             s.flush()

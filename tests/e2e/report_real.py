@@ -10,7 +10,7 @@ import sqlite3
 from cudatrace_test import CUDATRACE, SOURCE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
-SECTIONS = ("summary xids bottleneck phases runs processes gpus activity threads categories functions kernels graphs launches gaps gpu shares work ranges queue idle pending "
+SECTIONS = ("summary xids bottleneck phases runs processes gpus activity threads categories layers functions inside kernels graphs launches gaps gpu shares work ranges queue idle pending "
             "waits blocked faults kernel hooks copies memory leaks contexts modules errors losses").split()
 NEWER = ["runs", "gpus", "activity", "gpu", "shares", "work", "ranges", "queue", "idle", "pending"]  # sections that need views which the fixture lacks
 

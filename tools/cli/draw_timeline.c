@@ -33,7 +33,8 @@ static const struct {
     { "memory", 'M', "35" }, { "sync", 'W', "31" },       { "event", 'E', "33" },   { "stream", 'S', "93" },
     { "module", 'O', "95" }, { "init", 'I', "96" },       { "context", 'X', "37" }, { "device", 'D', "90" },
     { "query", 'Q', "90" },  { "image", 'A', "94" },      { "interop", 'T', "91" }, { "control", 'K', "90" },
-    { "range", 'R', "94" },  { "scheduling", 'B', "33" }, { "kernel", 'N', "92" },  { "other", '?', "0" },
+    { "range", 'R', "94" },  { "scheduling", 'B', "33" }, { "kernel", 'N', "92" },  { "library", 'Y', "37" },
+    { "other", '?', "0" },
 };
 enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 

@@ -37,7 +37,8 @@ struct ct_stream {
     uint32_t at;         /* the file being read; the oldest is read first */
     sqlite3_stmt *calls; /* the query for the calls */
     sqlite3_stmt *process;
-    bool is_look; /* the query reads at most `rows_max` rows of one file */
+    bool has_begun; /* the stream's own transaction */
+    bool is_look;   /* the query reads at most `rows_max` rows of one file */
     int64_t rows_max, rows, position;
     struct kept_site *sites;
     uint32_t epoch;
@@ -171,7 +172,10 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *sco
     };
     stream->at = stream->files;
     stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
-    stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;
+    stream->has_begun = sqlite3_get_autocommit(connection) != 0;
+    stream->error = !stream->sites      ? SQLITE_NOMEM
+                    : stream->has_begun ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL)
+                                        : SQLITE_OK;
     if (stream->error == SQLITE_OK)
         stream->process = prepare(stream, ct_sql_stream_process, 0, true);
     for (uint32_t i = 0; i < stream->files && stream->error == SQLITE_OK; i++)
@@ -200,7 +204,8 @@ void ct_stream_close(struct ct_stream *stream)
     }
     ct_names_free(&stream->texts);
     free(stream->sites);
-    sqlite3_exec(stream->connection, "COMMIT", NULL, NULL, NULL);
+    if (stream->has_begun)
+        sqlite3_exec(stream->connection, "COMMIT", NULL, NULL, NULL);
     free(stream);
 }
 

@@ -35,8 +35,8 @@ bool ct_stream_wants(const struct ct_scope *scope, int64_t pid, const char *laye
 
 struct ct_stream;
 /* Opens a stream for a trace of one or more files. The caller still owns the connection. The stream is a
- * snapshot of the trace, which does not change until the stream is closed. Returns NULL after reporting an
- * error. */
+ * snapshot of the trace, which does not change until the stream is closed. The snapshot is that of the
+ * connection's transaction, or of a new one if there is none. Returns NULL after reporting an error. */
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *scope);
 void ct_stream_close(struct ct_stream *stream);
 

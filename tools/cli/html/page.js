@@ -49,7 +49,7 @@ function element(tag, text, attributes = {}) {
 const COLOURS = {
   launch: "#2a9d4e", graph: "#8ccf4d", copy: "#3273dc", set: "#2bb3c0", memory: "#a14ccf", sync: "#d6392b", event: "#e0a100",
   stream: "#c4c23a", module: "#c2577f", init: "#5f8f9f", context: "#8a8f98", range: "#5b6ee1", query: "#b0a58f", device: "#9c8b75",
-  scheduling: "#e8743b", kernel: "#157a5b",
+  scheduling: "#e8743b", library: "#7d6b4f", kernel: "#157a5b",
 };
 const OTHER = "#777d84";
 const colourOf = (category) => COLOURS[category] || OTHER;

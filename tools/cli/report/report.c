@@ -321,8 +321,8 @@ static int run(int argc, char **argv, struct report *report, char *about)
         .about = about,
         .more =
             "Each section is an SQL file in schema/reports of the source tree. To run one alone, use\n"
-            "`sqlite3 FILE < SECTION.sql` or `cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns\n"
-            "may be NULL, which selects all calls. :now_ns is NULL unless a daemon writes the trace.\n",
+            "`cudatrace sql - < SECTION.sql`. Its parameters :pid, :from_ns and :to_ns are then NULL,\n"
+            "which selects all calls. :now_ns is NULL unless a daemon writes the trace.\n",
     };
     int first, status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
