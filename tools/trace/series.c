@@ -3,7 +3,6 @@
 #include "series.h"
 
 #include "confine.h"
-#include "own_time.h"
 #include "trace_file.h"
 
 #include "schema_sql.h"
@@ -349,8 +348,6 @@ int ct_series_open(const struct ct_series *series, sqlite3 **connection)
         rc = create_views(&(struct scope){ *connection, 1, series->run });
     else if (ct_ask_number(*connection, "PRAGMA user_version", 0, 0) < CT_SCHEMA_VERSION)
         rc = add_newer_views(*connection);
-    if (rc == SQLITE_OK)
-        rc = ct_own_time_add(*connection);
     ct_trace_confine(*connection);
     return rc;
 }

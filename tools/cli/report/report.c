@@ -2,6 +2,7 @@
  * report. */
 #include "report.h"
 
+#include "own_time.h"
 #include "printable.h"
 #include "run_choice.h"
 #include "sessions.h"
@@ -256,7 +257,9 @@ static void run_all(struct report *report)
     int readers = 0, started = 0;
     while (readers == 0 || (readers < THREADS_MAX && readers < cores && readers < wanted)) {
         reader[readers] = (struct reader){ .report = report };
-        ct_series_open(&report->series, &reader[readers++].connection);
+        if (ct_series_open(&report->series, &reader[readers].connection) == SQLITE_OK)
+            ct_own_time_add(reader[readers].connection);
+        readers++;
     }
     agree(reader, readers);
     while (started + 1 < readers &&
@@ -319,10 +322,9 @@ static int run(int argc, char **argv, struct report *report, char *about)
         .options = options,
         .arguments = "[SECTION…]",
         .about = about,
-        .more =
-            "Each section is an SQL file in schema/reports of the source tree. To run one alone, use\n"
-            "`cudatrace sql - < SECTION.sql`. Its parameters :pid, :from_ns and :to_ns are then NULL,\n"
-            "which selects all calls. :now_ns is NULL unless a daemon writes the trace.\n",
+        .more = "Each section is an SQL file in schema/reports of the source tree. To run one alone, use\n"
+                "`cudatrace sql - < SECTION.sql`. Its parameters :pid, :from_ns and :to_ns are NULL then,\n"
+                "which selects all calls. :now_ns is NULL unless a daemon writes the trace.\n",
     };
     int first, status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
     if (status != CT_GO_ON)
