@@ -228,7 +228,8 @@ static void look_at_hooked(void *data, pid_t pid)
 static void look_at(struct probe *probe, pid_t pid)
 {
     struct ct_mapped_drivers images;
-    if (pid == getpid() || ct_mapped_drivers_find(&images, pid) != 0)
+    if (pid == getpid() || (probe->options.children && !ct_programs_follow(probe->programs, pid)) ||
+        ct_mapped_drivers_find(&images, pid) != 0)
         return;
     size_t wanted = 0;
     for (size_t i = 0; i < images.count; i++) {
@@ -341,16 +342,19 @@ static void read_notices(struct probe *probe, size_t most)
 
 /* ---- recording ---- */
 
-/* Returns whether all processes of --pid have ended. */
+/* Returns whether all processes of --pid have ended, or that of --children and all that it started. */
 static bool is_over(const struct probe *probe)
 {
-    for (size_t i = 0; i < probe->options.pids; i++) {
+    const struct ct_probe_options *options = &probe->options;
+    const pid_t *pid = options->children ? &options->children : options->pid;
+    const size_t count = options->children ? 1 : options->pids;
+    for (size_t i = 0; i < count; i++) {
         struct ct_proc_stat stat;
-        const int error = ct_proc_stat(probe->options.pid[i], &stat);
+        const int error = ct_proc_stat(pid[i], &stat);
         if (error ? error != -ESRCH : !stat.ended)
             return false;
     }
-    return probe->options.pids > 0 && ct_probed_is_empty(&probe->probed);
+    return count > 0 && ct_probed_is_empty(&probe->probed);
 }
 
 /* Records until a signal arrives, the time of --for is over, or all processes of --pid have ended. */
@@ -419,6 +423,7 @@ static int begin(struct probe *probe)
     const struct ct_program_set optional = { .kernel_events = probe->options.kernel_events,
                                              .pid = probe->options.pid,
                                              .pids = probe->options.pids,
+                                             .children = probe->options.children,
                                              .hooks = ct_hook_lines_exist(&probe->hooks.lines),
                                              .machine = ct_hooks_are_wanted(&probe->hooks),
                                              .ioctls = probe->options.ioctls,
@@ -564,27 +569,17 @@ static int run(struct probe *probe)
     return status;
 }
 
-/* Opens standard descriptors that the caller has closed. Otherwise, a map or the lock could be given such a
- * descriptor's number. Messages would then be written to it, and every writer would keep it open. */
-static void fill_standard_files(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* a command of --discover has them closed */
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
 int main(int argc, char **argv)
 {
     static struct probe probe;
-    fill_standard_files();
+    ct_parent_fill_files();
     const int status = ct_probe_options_parse(argc, argv, &probe.options);
     if (status != CT_GO_ON)
         return status;
     if (probe.options.discover)
         return ct_discover(&probe.options);
+    if (probe.options.command)
+        return ct_fail(EXIT_USAGE, "probe: only `cudatrace probe` can run a command");
     if (probe.options.patterns > 0)
         return ct_list(&probe.options);
     if (probe.options.dry_run || probe.options.bpftrace) {

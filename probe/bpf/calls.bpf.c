@@ -19,8 +19,8 @@ __u64 recorded[CT_EVENT_COUNT];
 /* By function. */
 struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
 
-/* With --pid, the ids of the processes that are recorded. Probes that the kernel cannot limit to one process
- * are also hit by other processes. */
+/* With --pid and --children, the ids of the processes that are recorded. Probes that the kernel cannot limit
+ * to one process are also hit by other processes. */
 const volatile bool has_named;
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -496,6 +496,18 @@ static void end_process(__u32 channel, const struct task_struct *current)
 {
     if (channel < CT_PROBE_PROCESSES)
         ends[channel] = CT_PROBE_ENDED | current->exit_code;
+}
+
+/* With --children, records the new process if its parent is recorded. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+    const __u32 from = parent->tgid, to = child->tgid;
+    const __u8 is_named = 1;
+    if (from != to && bpf_map_lookup_elem(&named, &from) &&
+        bpf_map_update_elem(&named, &to, &is_named, BPF_ANY) != 0)
+        miss(to, CT_FULL_NONE_FREE);
+    return 0;
 }
 
 SEC("raw_tp/sched_process_exit")

@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* Opens standard descriptors that the caller has closed. Otherwise, a map or the lock could be given such a
+ * descriptor's number. Messages would then be written to it, and every writer would keep it open. */
+void ct_parent_fill_files(void);
 /* If CT_PROBE_READY_ENV is set, makes the probe end when its parent ends, and returns the descriptor that the
  * parent reads. Otherwise, returns -1. */
 int ct_parent_begin(void);

@@ -23,6 +23,7 @@
 #define TRACE_UPROBE_MULTI   ((enum bpf_attach_type)48)
 #define TRACE_UPROBE_SESSION ((enum bpf_attach_type)57)
 enum { UPROBE_MULTI_RETURN = 1 };
+enum { CHILDREN_MAX = 1 << 16 }; /* alive at the same time */
 
 const char *const ct_method_names[CT_METHOD_COUNT] = { "sessions", "links to many functions", "perf events" };
 
@@ -374,6 +375,7 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
     } programs[] = {
         { calls->progs.thread_switch, optional.kernel_events },
         { calls->progs.page_fault, optional.kernel_events },
+        { calls->progs.process_fork, optional.children > 0 },
         { calls->progs.hook_enter, optional.hooks },
         { calls->progs.hook_leave, optional.hooks },
         { calls->progs.hook_at_entry, optional.hooks },
@@ -402,7 +404,22 @@ static void choose_optional(struct ct_calls *calls, struct ct_program_set option
     bpf_map__set_autocreate(calls->maps.fences, optional.fences);
     for (size_t i = 0; i < optional.pids && optional.pids <= CT_PROBE_WATCHED; i++)
         calls->rodata->watched[calls->rodata->watched_count++] = (uint32_t)optional.pid[i];
-    calls->rodata->has_named = optional.pids > 0;
+    calls->rodata->has_named = optional.pids > 0 || optional.children > 0;
+    if (optional.children > 0)
+        bpf_map__set_max_entries(calls->maps.named, CHILDREN_MAX);
+}
+
+static int name_process(struct ct_programs *programs, pid_t pid)
+{
+    return bpf_map__update_elem(programs->calls->maps.named, &pid, sizeof(uint32_t), &(uint8_t){ 1 },
+                                sizeof(uint8_t), BPF_ANY);
+}
+
+bool ct_programs_follow(const struct ct_programs *programs, pid_t pid)
+{
+    uint8_t is_named;
+    return bpf_map__lookup_elem(programs->calls->maps.named, &pid, sizeof(uint32_t), &is_named,
+                                sizeof(is_named), 0) == 0;
 }
 
 static int load(struct ct_programs *programs, enum ct_method method, struct ct_program_set optional)
@@ -415,13 +432,15 @@ static int load(struct ct_programs *programs, enum ct_method method, struct ct_p
     choose_optional(programs->calls, optional);
     int error = ct_calls__load(programs->calls);
     for (size_t i = 0; i < optional.pids && !error; i++)
-        error = bpf_map__update_elem(programs->calls->maps.named, &optional.pid[i], sizeof(uint32_t),
-                                     &(uint8_t){ 1 }, sizeof(uint8_t), BPF_ANY);
+        error = name_process(programs, optional.pid[i]);
+    if (optional.children > 0 && !error)
+        error = name_process(programs, optional.children);
     if (error)
         return error;
     const struct bpf_program *const program[CT_TRACEPOINTS] = {
         programs->calls->progs.thread_exit,
         programs->calls->progs.program_exec,
+        optional.children > 0 ? programs->calls->progs.process_fork : NULL,
         optional.kernel_events ? programs->calls->progs.thread_switch : NULL,
         optional.kernel_events ? programs->calls->progs.page_fault : NULL,
     };

@@ -28,6 +28,7 @@ struct ct_program_set {
     bool kernel_events; /* record events of the kernel inside calls, on the whole machine at once */
     const pid_t *pid;   /* the only processes that have such events; NULL: any process may have them */
     size_t pids;
+    pid_t children; /* record only the processes that this process starts from now on; 0: not limited */
     bool hooks;
     bool machine; /* machine-wide hooks */
     bool ioctls;  /* record system calls on the devices of the kernel driver */
@@ -57,6 +58,9 @@ const struct bpf_object *ct_programs_object(const struct ct_programs *programs);
 /* Returns how many records have been written of the given kernel event. `event` must be below
  * CT_EVENT_COUNT. */
 uint64_t ct_programs_recorded(const struct ct_programs *programs, uint32_t event);
+
+/* Returns whether the process is one of those that --children records. */
+bool ct_programs_follow(const struct ct_programs *programs, pid_t pid);
 
 /* Returns the descriptor of the notices, a ring buffer of struct ct_probe_notice. */
 int ct_programs_notices(const struct ct_programs *programs);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CT_TRACEPOINTS = 4 };
+enum { CT_TRACEPOINTS = 5 };
 
 struct ct_programs {
     struct ct_calls *calls;     /* the skeleton */

@@ -54,7 +54,8 @@ class Attach(Background):
         """Waits until the command is waiting for the process's next call, which will load the hook. This is sooner than the command's
         message, which the command prints only after a second."""
         wait_for("attach to be done", lambda: is_armed(pid) or self.child.poll() is not None)
-        check(self.child.poll() is None, "attach ended:", self.said)
+        if self.child.poll() is not None:
+            check(False, "attach ended:", self.said, self.child.stderr.read())
 
 
 def attach(s, *arguments, status=0):

@@ -25,7 +25,7 @@ with Session() as s:
         refuses(2, CUDATRACE, command, "--session", says="option '--session' requires a value")
         check("Usage: cudatrace " + command in s.run(CUDATRACE, command, "--help", preload=False).stdout, "help")
     usage = s.run(CUDATRACE, "probe", "--help", preload=False).stdout
-    check("Usage: cudatrace probe (--pid PID | --all | --hooked) " in usage, "the synopsis lacks the required choice", usage)
+    check("Usage: cudatrace probe (--pid PID | --all | --children PID | --hooked) " in usage, "the synopsis lacks the required choice", usage)
     usage = s.run(CUDATRACE, "set", "--help", preload=False).stdout
     check("[--gpu on|off|DURATION]" in usage and "\n  --gpu on|off|DURATION\n" + " " * 18 + "record " in usage, "the values of set --gpu", usage)
     refuses(2, CUDATRACE, "run", says="no command")

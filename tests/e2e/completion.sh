@@ -82,7 +82,7 @@ for command in $commands; do
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
     # The command must accept every offered option. An invalid argument keeps attach and probe from affecting the programs of other tests.
     no_process=()
-    [[ $command != @(attach|probe) ]] || no_process=(none)
+    [[ $command != @(attach|probe) ]] || no_process=(0)
     for option in $(offered cudatrace "$command" --); do
         ! cudatrace "$command" "$option" "${no_process[@]}" 2>&1 </dev/null | grep -q 'unknown option' ||
             fail "cudatrace $command: $option is offered and unknown"

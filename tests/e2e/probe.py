@@ -384,7 +384,7 @@ def closed_files(s):
 
 
 def wrong(s):
-    equal(s.run(PROBE, preload=False, status=2).stderr, "cudatrace: probe: specify either --pid PID, --all or --hooked (see cudatrace probe --help)\n", "no process")
+    equal(s.run(PROBE, preload=False, status=2).stderr, "cudatrace: probe: specify either --pid PID, --all, --children PID, --hooked or COMMAND (see cudatrace probe --help)\n", "no process")
     p = Program(s, "steps")
     probe = Probe(s, "--pid", p.pid)
     said = s.run(PROBE, "--session", s.name, "--pid", p.pid, preload=False, status=1).stderr

@@ -29,8 +29,8 @@ with Session() as s:
         status, errors = discover(s, "--discover", "--modules", "no_such", user=65534, group=65534, extra_groups=[], cwd="/")
         equal((status, len(errors.splitlines())), (1, 1), f"the status without root: {errors}")
     for arguments, message in (
-            (["--discover", "--all"], "--discover follows only COMMAND: omit --all, --hooked, --pid, --hooks, --hook and --list"),
-            (["--discover", "--list", "x"], "--discover follows only COMMAND: omit --all, --hooked, --pid, --hooks, --hook and --list"),
+            (["--discover", "--all"], "--discover follows only COMMAND: omit --all, --children, --hooked, --pid, --hooks, --hook and --list"),
+            (["--discover", "--list", "x"], "--discover follows only COMMAND: omit --all, --children, --hooked, --pid, --hooks, --hook and --list"),
             (["--save", "x.hooks"], "--save x.hooks needs --discover"),
             (["--modules", "nvidia"], "--modules nvidia needs --discover"),
             (["--discover", "--order", "name"], "invalid value 'name' for --order: expected first or calls")):

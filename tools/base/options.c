@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KNOWN_MAX = 24, FIRST = 1000 /* getopt's result for the table's first row */ };
+enum { KNOWN_MAX = 40, FIRST = 1000 /* getopt's result for the table's first row */ };
 
 /* ---- values ---- */
 

@@ -23,6 +23,16 @@ static bool take_pid(const struct ct_option *option, const char *value)
     return true;
 }
 
+static bool take_children(const struct ct_option *option, const char *value)
+{
+    struct ct_probe_options *options = option->to;
+    int64_t pid;
+    if (!ct_number_parse(value, 1, INT32_MAX, &pid))
+        return false;
+    options->children = (pid_t)pid;
+    return true;
+}
+
 static bool take_library(const struct ct_option *option, const char *value)
 {
     struct ct_probe_options *options = option->to;
@@ -100,7 +110,7 @@ static int settle_shm_dir(struct ct_probe_options *options)
     return CT_GO_ON;
 }
 
-static int check_process(pid_t pid)
+static int check_process(const char *option, pid_t pid)
 {
     char status[4096];
     if (kill(pid, 0) != 0 && errno == ESRCH)
@@ -109,8 +119,8 @@ static int check_process(pid_t pid)
         ct_proc_read(pid, "status", status, sizeof(status)) == 0 ? strstr(status, "\nTgid:") : NULL;
     const int process = line ? atoi(line + strlen("\nTgid:")) : 0;
     if (process > 0 && process != pid)
-        return ct_fail(EXIT_FAILURE, "probe: %d is a thread of process %d: use --pid with the process",
-                       (int)pid, process);
+        return ct_fail(EXIT_FAILURE, "probe: %d is a thread of process %d: use --%s with the process",
+                       (int)pid, process, option);
     return CT_GO_ON;
 }
 
@@ -124,15 +134,47 @@ static int check_discovering(struct ct_probe_options *options)
         return ct_fail(EXIT_USAGE, "probe: --modules %s needs --discover", options->modules);
     if (!options->discover)
         return CT_GO_ON;
-    if (options->all || options->hooked || options->pids > 0 || options->hooks || options->hook_lines > 0 ||
-        options->patterns > 0)
-        return ct_fail(EXIT_USAGE, "probe: --discover follows only COMMAND: omit --all, --hooked, --pid, "
-                                   "--hooks, --hook and --list");
+    if (options->all || options->children || options->hooked || options->pids > 0 || options->hooks ||
+        options->hook_lines > 0 || options->patterns > 0)
+        return ct_fail(EXIT_USAGE,
+                       "probe: --discover follows only COMMAND: omit --all, --children, --hooked, "
+                       "--pid, --hooks, --hook and --list");
     if (!options->command)
         return ct_fail(EXIT_USAGE,
                        "probe: --discover needs a command: cudatrace probe --discover -- COMMAND");
     if (!options->modules)
         options->modules = driver;
+    return CT_GO_ON;
+}
+
+/* COMMAND is started and probed by `cudatrace run --probe`, which has only some of the options. */
+static int check_command(const struct ct_probe_options *options)
+{
+    const struct {
+        bool is_given;
+        const char *option;
+    } others[] = {
+        { options->pids > 0, "pid" },
+        { options->all, "all" },
+        { options->children > 0, "children" },
+        { options->hooked, "hooked" },
+        { options->named_files > 0, "library" },
+        { options->only != NULL, "only" },
+        { options->dry_run, "dry-run" },
+        { options->bpftrace, "bpftrace" },
+        { options->patterns > 0, "list" },
+        { options->for_ns != 0, "for" },
+        { options->method != 0, "method" },
+        { options->verbose, "verbose" },
+    };
+    const char *command = options->command[0];
+    if (command[strspn(command, "0123456789")] == '\0')
+        return ct_fail(EXIT_USAGE, "probe: unknown argument '%s': use --pid with a process", command);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (others[i].is_given)
+            return ct_fail(EXIT_USAGE, "probe: --%s cannot be combined with the command '%s'",
+                           others[i].option, command);
+    }
     return CT_GO_ON;
 }
 
@@ -161,28 +203,32 @@ static int check(struct ct_probe_options *options)
     const int discovering = check_discovering(options);
     if (discovering != CT_GO_ON || options->discover)
         return discovering;
+    if (options->command)
+        return check_command(options);
     const int table = check_table(options);
     if (table != CT_GO_ON || options->dry_run || options->bpftrace)
         return table;
     if (options->patterns > 0 &&
-        (options->all || options->hooked || options->hooks || options->hook_lines > 0))
+        (options->all || options->children || options->hooked || options->hooks || options->hook_lines > 0))
         return ct_fail(EXIT_USAGE, "probe: --list records nothing: omit --%s",
-                       options->all      ? "all"
-                       : options->hooked ? "hooked"
-                       : options->hooks  ? "hooks"
-                                         : "hook");
-    if (options->patterns == 0 && (options->pids > 0) + options->all + options->hooked != 1)
+                       options->all        ? "all"
+                       : options->children ? "children"
+                       : options->hooked   ? "hooked"
+                       : options->hooks    ? "hooks"
+                                           : "hook");
+    if (options->patterns == 0 &&
+        (options->pids > 0) + (options->children > 0) + options->all + options->hooked != 1)
         return ct_fail(EXIT_USAGE,
-                       "probe: specify either --pid PID, --all or --hooked (see cudatrace probe --help)");
+                       "probe: specify either --pid PID, --all, --children PID, --hooked or COMMAND "
+                       "(see cudatrace probe --help)");
     if (options->hooked && !options->kernel_events && !options->ioctls && !options->hooks &&
         options->hook_lines == 0)
         return ct_fail(EXIT_USAGE, "probe: --hooked needs --kernel, --ioctls, --hooks FILE or --hook LINE");
-    for (size_t i = 0; i < options->pids; i++) {
-        const int status = check_process(options->pid[i]);
-        if (status != CT_GO_ON)
-            return status;
-    }
-    return CT_GO_ON;
+    int status = options->children ? check_process("children", options->children) : CT_GO_ON;
+    for (size_t i = 0; i < options->pids && status == CT_GO_ON; i++)
+        status = check_process("pid", options->pid[i]);
+    options->all |= options->children > 0;
+    return status;
 }
 
 int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *options)
@@ -193,6 +239,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
           .wrong = "expected a process ID; at most 256 are possible", .or_next = true },
         { "all", NULL, "probe every process, including those that start later", &options->all,
           .or_next = true },
+        { "children", "PID", "probe the processes that this process starts from now on, and their children",
+          options, .take = take_children, .wrong = "expected a process ID", .or_next = true },
         { "hooked", NULL,
           "probe no driver calls, and record only events inside the calls of processes that\n"
           "the hook records into the session, including those that start later",
@@ -256,21 +304,19 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
         .runs_command = true,
         .about = "Records driver calls of running processes by eBPF. It loads nothing into a process, and\n"
                  "changes nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the\n"
-                 "session; the probe waits for one.\n",
+                 "session; the probe waits for one. With COMMAND, it starts a daemon if there is none, as\n"
+                 "`cudatrace run` does, and records COMMAND and the processes that it starts. Only --calls,\n"
+                 "--kernel, --ioctls, --hooks, --hook, --session and --shm-dir can precede COMMAND.\n",
         .more =
             "A call costs about a microsecond more; `cudatrace attach` costs less. Durations are corrected\n"
             "for the cost of the probe itself. Processes that the hook records are skipped.\n"
             "The probe ends with Ctrl-C, or with the last process of --pid. --dry-run, --bpftrace, --list\n"
-            "and --discover need no daemon, and none of --pid, --all and --hooked.\n"
-            "Exit status: 0, 1 for a failure, 2 for wrong usage; with --discover, the status of COMMAND.\n",
+            "and --discover need no daemon, and none of --pid, --all, --children and --hooked.\n"
+            "Exit status: 0, 1 for a failure, 2 for wrong usage; with COMMAND, its status.\n",
     };
     int first;
     int status = ct_options_parse(argc, argv, &usage, &first);
-    if (status == CT_GO_ON && first < argc) {
-        if (!options->discover)
-            return ct_fail(EXIT_USAGE, "probe: unknown argument '%s': only --discover runs a command",
-                           argv[first]);
+    if (status == CT_GO_ON && first < argc)
         options->command = argv + first;
-    }
     return status == CT_GO_ON ? check(options) : status;
 }

@@ -32,6 +32,7 @@ struct ct_probe_options {
     const char *named_file[CT_PROBE_FILES_MAX]; /* the files given by --library */
     const char *pattern[CT_PROBE_PATTERNS_MAX]; /* given by --list, which records nothing */
     size_t pids, named_files, patterns;
+    pid_t children;   /* the process given by --children, which also sets `all`; 0: none */
     const char *only; /* a pattern for library paths; NULL: all libraries */
     struct ct_selecting selecting;
     int64_t for_ns;    /* 0: no limit */
@@ -45,7 +46,7 @@ struct ct_probe_options {
     const char *modules;    /* their names, separated by commas */
     const char *save;       /* the file for the table of --discover; NULL: standard error */
     int order;              /* of that table: 0 by first call, 1 by number of calls */
-    char **command;         /* with its arguments; NULL: none */
+    char **command;         /* with its arguments; NULL: none. Without `discover`, `run` starts it */
 };
 
 bool ct_probe_take_hook(const struct ct_option *option, const char *value);

@@ -36,6 +36,7 @@ struct run_options {
     bool is_new;                    /* --new */
     bool gpu;                       /* --gpu */
     int graphs;                     /* --gpu-graphs */
+    bool is_probed;                 /* --probe */
     struct ct_probe_options events; /* --kernel, --ioctls, --hooks and --hook */
     struct ct_printing printing;
 };
@@ -64,8 +65,11 @@ static bool prepare(const void *data)
     const struct traced *traced = data;
     const struct run_options *options = traced->options;
     const struct ct_selecting *selecting = &options->selecting;
+    if (setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0)
+        return ct_fail(false, "run: out of memory");
+    if (options->is_probed)
+        return true;
     if (!ct_traced_environment_set(traced->hook, &options->choice) ||
-        setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 ||
         !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
         !pass_on(CT_SAMPLE_ENV, selecting->sample) ||
         !pass_on(CT_GPU_ENV, !options->gpu                            ? NULL
@@ -316,7 +320,7 @@ static int trace_command(struct run_options *options, char **command)
     struct traced traced = { .options = options };
     struct ct_run_probe probe = { .pid = 0 };
     char database[CT_ANSWER_BYTES], fresh[PATH_MAX];
-    if (!find_hook(traced.hook) || !ct_run_probe_find(&probe, &options->events) ||
+    if ((!options->is_probed && !find_hook(traced.hook)) || !ct_run_probe_find(&probe, &options->events) ||
         !ct_printing_open(&options->printing) || (options->is_new && !begin_new(&options->choice, fresh)))
         return EXIT_FAILURE;
     const int daemon = ct_daemon_hold("run", &options->choice, options->of_daemon, database, &status);
@@ -325,7 +329,8 @@ static int trace_command(struct run_options *options, char **command)
             ct_new_trace_give_back(fresh);
         return status;
     }
-    warn_about(command[0]);
+    if (!options->is_probed)
+        warn_about(command[0]);
     if (!ct_run_probe_start(&probe, &options->events, &options->choice)) {
         ct_client_ask(daemon, "release", database, 0);
         close(daemon);
@@ -432,6 +437,10 @@ static int run(int argc, char **argv)
           "CUPTI: see the view gpu_work",
           &options.gpu },
         CT_OPTION_GPU_GRAPHS(&options.graphs),
+        { "probe", NULL,
+          "record driver calls by eBPF instead of preloading the hook: also those of\n"
+          "set-user-ID programs, but each call takes about a microsecond longer",
+          &options.is_probed },
         CT_OPTIONS_OF_EVENTS(&options.events,
                              "also record functions of libraries and of the kernel, and tracepoints, as the\n"
                              "lines of this table choose them (layer hook)"),
@@ -457,8 +466,8 @@ static int run(int argc, char **argv)
         .more = "Calls that are not selected are counted (skipped in the view totals). `cudatrace set`\n"
                 "changes the selection while COMMAND runs.\n"
                 "\n"
-                "--kernel, --ioctls, --hooks and --hook start a probe, which needs root, or CAP_BPF and\n"
-                "CAP_PERFMON. The probe records until run returns.\n"
+                "--probe, --kernel, --ioctls, --hooks and --hook start a probe, which needs root, or\n"
+                "CAP_BPF and CAP_PERFMON. The probe records until run returns.\n"
                 "\n"
                 "Signals sent to run are passed to COMMAND. When COMMAND stops or continues, run does, too.\n"
                 "Exit status: the status of COMMAND, 1 if it could not be traced, 126 if it could not be\n"
@@ -483,6 +492,17 @@ static int run(int argc, char **argv)
     if (options.waits && options.leaves)
         return ct_fail(EXIT_USAGE,
                        "run: --wait cannot be combined with --no-follow (see cudatrace run --help)");
+    const char *of_hook = options.gpu                ? "gpu"
+                          : options.selecting.layers ? "layers"
+                          : options.selecting.sample ? "sample"
+                                                     : NULL;
+    if (options.is_probed && of_hook)
+        return ct_fail(EXIT_USAGE, "run: --%s needs the hook: omit --probe", of_hook);
+    if (options.is_probed) {
+        options.events.children = getpid();
+        options.events.selecting.calls = options.selecting.calls;
+        options.leaves = !options.waits; /* the probe ends with the command */
+    }
     if (options.events.hooks &&
         (strcmp(options.events.hooks, "-") == 0 || strcmp(options.events.hooks, "/dev/stdin") == 0))
         return ct_fail(EXIT_USAGE, "run: --hooks %s: standard input is COMMAND's; use --hook LINE",

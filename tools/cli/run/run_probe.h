@@ -1,4 +1,5 @@
-/* The probe that `cudatrace run` starts, which records events inside the calls of the command's processes. */
+/* The probe that `cudatrace run` starts. It records events inside the calls of the command's processes, or
+ * also their calls if the library is not preloaded (--probe). */
 #ifndef CT_RUN_PROBE_H
 #define CT_RUN_PROBE_H
 
@@ -14,7 +15,8 @@ struct ct_run_probe {
     pid_t pid;           /* 0: none */
 };
 
-/* Finds the probe if the options ask for events. Returns false after reporting that it is missing. */
+/* Finds the probe if the options ask for events, or for the calls of the processes that `children` starts.
+ * Returns false after reporting that it is missing. */
 bool ct_run_probe_find(struct ct_run_probe *probe, const struct ct_probe_options *events);
 /* Starts the probe that has been found, if any, and waits until it records. The probe ends when this process
  * ends. Returns false after an error has been reported. */
