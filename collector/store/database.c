@@ -3,6 +3,7 @@
 #include "real_user.h"
 #include "schema_sql.h"
 #include "schema_version.h"
+#include "side_files.h"
 #include "test_point.h"
 #include "trace_files.h"
 
@@ -452,6 +453,7 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
                      char message[CT_MESSAGE_BYTES])
 {
     *database = (struct ct_database){ .lock_fd = -1, .origin = *origin };
+    ct_side_files_guard();
     if (strlen(path) + 16 > sizeof(database->path))
         return ct_message(message, "the path of database '%s' is too long", path);
     snprintf(database->trace, sizeof(database->trace), "%s", path);

@@ -1,6 +1,7 @@
 /* The main program of cudatrace, which runs the selected command. To add a command, define a struct
  * ct_subcommand (subcommand.h) in its file, and add a row to the list below. */
 #include "options.h"
+#include "side_files.h"
 #include "subcommand.h"
 
 #include <fcntl.h>
@@ -89,6 +90,7 @@ static int print_general(int argc, char **argv)
 int main(int argc, char **argv)
 {
     fill_standard_files();
+    ct_side_files_guard();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

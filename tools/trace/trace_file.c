@@ -2,6 +2,7 @@
 
 #include "confine.h"
 #include "schema_version.h"
+#include "side_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +88,7 @@ bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
 char *ct_trace_file_uri(const char *path)
 {
     char *wal = sqlite3_mprintf("%s-wal", path);
-    const bool is_written = wal && access(wal, F_OK) == 0;
+    const bool is_written = wal && ct_side_file_exists(wal);
     /* In the URI, the host after the two slashes is empty. Relative paths are prefixed with "./", so that
      * SQLite does not interpret names such as :memory: or file:…. */
     sqlite3_str *uri = sqlite3_str_new(NULL);
@@ -115,7 +116,7 @@ static bool is_open_elsewhere(const char *path)
     char log[PATH_MAX];
     uint8_t version = 0;
     const int n = snprintf(log, sizeof(log), "%s-wal", path);
-    if ((size_t)n >= sizeof(log) || access(log, F_OK) == 0)
+    if ((size_t)n >= sizeof(log) || ct_side_file_exists(log))
         return false;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     const bool is_locked = fd >= 0 && pread(fd, &version, 1, WRITE_VERSION_AT) == 1 &&
@@ -123,7 +124,7 @@ static bool is_open_elsewhere(const char *path)
                            lock.l_type != F_UNLCK;
     if (fd >= 0)
         close(fd);
-    return is_locked && access(log, F_OK) != 0;
+    return is_locked && !ct_side_file_exists(log);
 }
 
 bool ct_trace_file_is_elsewhere(const char *path)

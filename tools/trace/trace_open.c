@@ -3,6 +3,7 @@
 #include "own_time.h"
 #include "say.h"
 #include "schema_version.h"
+#include "side_files.h"
 #include "trace_file.h"
 #include "trace_files.h"
 
@@ -63,6 +64,17 @@ static bool is_ours(const char *path, sqlite3 *connection)
     return true;
 }
 
+/* Reports files next to the trace that are not read, although their names make them parts of it. */
+static void note_ignored(const struct ct_series *series)
+{
+    for (uint32_t i = 0; i < series->files; i++) {
+        const char *suffix = ct_side_file_of_other(series->path[i]);
+        if (suffix)
+            ct_fail(0, "'%s%s' is ignored, because it does not belong to the trace's owner; remove it",
+                    series->path[i], suffix);
+    }
+}
+
 sqlite3 *ct_trace_open(const char *path, struct ct_series *found)
 {
     struct ct_series ours, *series = found ? found : &ours;
@@ -84,5 +96,6 @@ sqlite3 *ct_trace_open(const char *path, struct ct_series *found)
         return NULL;
     }
     note_successor(path, series);
+    note_ignored(series);
     return connection;
 }
