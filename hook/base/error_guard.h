@@ -18,10 +18,18 @@ static inline struct error_guard error_guard_begin(void)
     return guard;
 }
 
+/* A thread that is cancelled here because it allows this at any time must exit with PTHREAD_CANCELED. In glibc
+ * 2.36, only pthread_setcanceltype() sets this result, but not pthread_setcancelstate(). */
 static inline void error_guard_end(const struct error_guard *guard)
 {
-    pthread_setcancelstate(guard->cancel_state, NULL);
+    int type = PTHREAD_CANCEL_DEFERRED;
     errno = guard->saved_errno;
+    if (guard->cancel_state == PTHREAD_CANCEL_DISABLE)
+        return;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    pthread_setcancelstate(guard->cancel_state, NULL);
+    if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+        pthread_setcanceltype(type, NULL);
 }
 
 /* Guards the rest of the enclosing block, even if the block is left early. */

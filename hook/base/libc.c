@@ -105,6 +105,11 @@ int pthread_setcancelstate(int state, int *before)
     return TAKEN(pthread_setcancelstate)(state, before);
 }
 
+int pthread_setcanceltype(int type, int *before)
+{
+    return TAKEN(pthread_setcanceltype)(type, before);
+}
+
 int pthread_setspecific(pthread_key_t key, const void *value)
 {
     return TAKEN(pthread_setspecific)(key, value);

@@ -68,6 +68,7 @@ CT_OWN(pthread_key_create);
 CT_OWN(pthread_mutex_lock);
 CT_OWN(pthread_mutex_unlock);
 CT_OWN(pthread_setcancelstate);
+CT_OWN(pthread_setcanceltype);
 CT_OWN(pthread_setspecific);
 CT_OWN(sysconf);
 

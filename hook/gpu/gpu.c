@@ -16,9 +16,12 @@
 #include "stack.h"
 #include "symbol.h"
 #include "system.h"
+#include "test_point.h"
 #include "thread.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -26,6 +29,7 @@
 #include <unistd.h>
 
 #define GPU_PATIENCE_NS UINT64_C(2000000000)
+#define THREAD_NAME     "cudatrace-gpu"
 
 /* The recording's phase. Other threads begin a recording by changing IDLE to STARTING. All further changes
  * are made by the recording's thread. */
@@ -52,6 +56,7 @@ static struct ct_segment *place;    /* the segment of the recording */
 static uint64_t end_ns;             /* the request that the recording follows, which is its end */
 static bool is_early;               /* the driver was not initialised when the recording began */
 static _Atomic bool is_held;        /* the process's first call waits until the recording has begun */
+static _Atomic uint32_t closed;     /* number of ct_gpu_close() calls: no thread may be created */
 
 static void set_phase(enum phase now)
 {
@@ -126,7 +131,11 @@ static _Atomic int32_t thread_id; /* of the recording's thread */
 /* Returns whether all threads of the program have exited. */
 static bool is_last_thread(void)
 {
-    return ct_program_threads(ct_fork_pid()) == 1;
+    if (!ct_system_begin())
+        return false;
+    const bool is_last = ct_program_threads(ct_fork_pid()) == 1;
+    ct_system_end();
+    return is_last;
 }
 
 static bool is_abandoned(void)
@@ -286,14 +295,25 @@ static void record(void)
     ct_gpu_lane_end();
 }
 
+/* Changes IDLE to STARTING, unless threads may not be created. The operations on `phase` and `closed` are
+ * sequentially consistent, so either this function or ct_gpu_close() sees what the other has done. */
+static bool leave_idle(void)
+{
+    uint32_t idle = PHASE_IDLE;
+    if (!atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING))
+        return false;
+    if (atomic_load(&closed) == 0)
+        return true;
+    set_phase(PHASE_IDLE);
+    return false;
+}
+
 /* Returns true if a recording must begin, because of a request made after the last one began to end. Other
  * threads leave such requests to this thread until it is idle. */
 static bool must_begin_again(void)
 {
     const struct ct_segment *segment = ct_process_current();
-    uint32_t idle = PHASE_IDLE;
-    return segment && !ct_gpu_awaits_driver() && !is_followed(segment) &&
-           atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING);
+    return segment && !ct_gpu_awaits_driver() && !is_followed(segment) && leave_idle();
 }
 
 static void *run(void *unused)
@@ -301,7 +321,7 @@ static void *run(void *unused)
     (void)unused;
     ct_self = &ct_untraced;
     atomic_store(&thread_id, (int32_t)syscall(SYS_gettid));
-    prctl(PR_SET_NAME, "cudatrace-gpu", 0, 0, 0);
+    prctl(PR_SET_NAME, THREAD_NAME, 0, 0, 0);
     do {
         record();
         if (atomic_load(&order) == ORDER_EXIT) {
@@ -310,10 +330,12 @@ static void *run(void *unused)
         }
         set_phase(PHASE_IDLE);
     } while (must_begin_again());
+    CT_TEST_POINT("gpu.idle");
     /* The C library runs the program's exit handlers in the last thread. */
-    if (is_last_thread()) {
+    if (is_last_thread() && ct_system_begin()) {
         ct_self = &ct_dormant;
         ct_system_mask_signals(0);
+        ct_system_end();
     }
     return NULL;
 }
@@ -366,8 +388,7 @@ static void end_with_last_thread(void)
 /* Begins a recording unless there is one. */
 static void begin(struct ct_segment *segment)
 {
-    uint32_t idle = PHASE_IDLE;
-    if (!atomic_compare_exchange_strong(&phase, &idle, PHASE_STARTING))
+    if (!leave_idle())
         return;
     ct_thread_watch_end(CT_THREAD_GPU, end_with_last_thread);
     const int error = create_thread();
@@ -435,18 +456,49 @@ void ct_gpu_end(void)
     ct_system_end();
 }
 
+/* Returns whether the thread has another name than the recording's. The recording's thread may have ended,
+ * and its ID may have been given to a thread of the program. */
+static bool is_other(int32_t tid)
+{
+    char path[64], name[sizeof(THREAD_NAME)] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)tid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_other = fd >= 0 && (read(fd, name, sizeof(name)) != sizeof(name) ||
+                                      memcmp(name, THREAD_NAME, sizeof(name) - 1) != 0);
+    if (fd >= 0)
+        close(fd);
+    return is_other;
+}
+
 /* The C library counts a thread until shortly before the kernel does. */
+static bool has_thread(void)
+{
+    const int32_t tid = atomic_load(&thread_id);
+    return syscall(SYS_tgkill, ct_fork_pid(), tid, 0) == 0 && !is_other(tid);
+}
+
 void ct_gpu_quit(void)
 {
-    const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
-    if ((now != PHASE_STARTING && now != PHASE_ON) || ct_fork_memory() != CT_MEMORY_OWN || !ct_system_begin())
+    if (atomic_load(&thread_id) == 0 || ct_self == &ct_untraced || ct_fork_memory() != CT_MEMORY_OWN ||
+        !ct_system_begin())
         return;
     CT_ERROR_GUARD;
     const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
     ct_gpu_end();
-    while (syscall(SYS_tgkill, ct_fork_pid(), atomic_load(&thread_id), 0) == 0 && ct_now_ns() < until_ns)
+    while (has_thread() && ct_now_ns() < until_ns)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
     ct_system_end();
+}
+
+void ct_gpu_close(void)
+{
+    atomic_fetch_add(&closed, 1);
+    ct_gpu_quit();
+}
+
+void ct_gpu_open(void)
+{
+    atomic_fetch_sub(&closed, 1);
 }
 
 void ct_gpu_forget(void)

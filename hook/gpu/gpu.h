@@ -36,6 +36,10 @@ void ct_gpu_follow(struct ct_segment *segment);
 void ct_gpu_end(void);
 /* Ends a recording for good, and waits until its thread is gone, for at most GPU_PATIENCE_NS each. */
 void ct_gpu_quit(void);
+/* Ends a recording in the same way, and keeps others from beginning until ct_gpu_open() has been called as
+ * often. */
+void ct_gpu_close(void);
+void ct_gpu_open(void);
 /* In the child of a fork, forgets the recording. The child cannot use the parent's CUPTI. */
 void ct_gpu_forget(void);
 

@@ -127,7 +127,7 @@ struct restriction {
     const void *filter; /* if CALLS */
     bool listens;       /* a successful call returns a descriptor */
     bool is_for_all;    /* threads */
-    bool hushed, denied;
+    bool hushed, denied, closed;
 };
 
 static struct restriction by_prctl(int option, uint64_t a, uint64_t b)
@@ -174,8 +174,9 @@ static void before(struct restriction *restriction)
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_COUNTER)
         restriction->denied = deny_counter(frame);
-    if (restriction->is_for_all) /* also for the recording's thread, which makes system calls */
-        ct_gpu_quit();
+    restriction->closed = restriction->is_for_all;
+    if (restriction->closed) /* the filter is also for the recording's thread, which makes system calls */
+        ct_gpu_close();
     if (restriction->kind == RESTRICT_STRICTLY || restriction->kind == RESTRICT_CALLS)
         restriction->hushed = hush(frame);
 }
@@ -186,6 +187,8 @@ static void after(const struct restriction *restriction, long result)
     const bool on = result == 0 || (restriction->listens && result > 0);
     if (restriction->hushed && (!on || (restriction->filter && ct_filter_passes(restriction->filter))))
         atomic_fetch_sub(&ct_system_silenced, 1);
+    if (restriction->closed)
+        ct_gpu_open();
     if (on ? restriction->kind == RESTORE_COUNTER : restriction->denied)
         ct_counter_access = CT_COUNTER_ALLOWED;
 }

@@ -329,6 +329,25 @@ class Obeying:
         self.socket.close()
 
 
+def without_daemon(s):
+    """Checks that Ctrl-C ends attach while it waits for the daemon that it has started, and that the process has not been changed."""
+    p, begun, daemon = Obeying(s), s.dir / "begun", s.dir / "hanging-daemon"
+    os.mkfifo(begun)
+    daemon.write_text(f"#!/bin/sh\necho >{begun}\nexec sleep 1000000\n")
+    daemon.chmod(0o755)
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        a = s.start(CUDATRACE, "attach", "--db", s.dir / "own.db", *INLINE, p.pid, preload=False, env={"CUDATRACE_DAEMON": daemon},
+                    stderr=subprocess.PIPE, start_new_session=True)
+        begun.read_text()
+        a.send_signal(number)
+        equal(a.wait(DEADLINE_S), -number, "the end of attach")
+        os.killpg(a.pid, signal.SIGKILL)  # the daemon
+        a.stderr.close()
+    equal(p.do("call()"), "0", "the result of a call")
+    equal(p.files(), [], "files of attach")
+    p.end()
+
+
 def opening(s):
     """Checks that between the attach and the next call, the process's open() returns the same numbers as without attach, also if it may open
     only one more file, and if the kernel's table of its descriptors is almost full."""
@@ -426,8 +445,8 @@ def transferring_alone(s):
 
 
 TESTS = {
-    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, opening,
-                                     opening_and_calling, closing)
+    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, without_daemon,
+                                     opening, opening_and_calling, closing)
 }
 if not INLINE:  # which stops all threads
     TESTS |= {test.__name__: test for test in (transferring, transferring_alone)}

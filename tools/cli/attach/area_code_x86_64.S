@@ -132,11 +132,11 @@ ct_area_code_common:
         leaq    DATA(ALL_SIGNALS), %rsi
         leaq    DATA(SIGNALS), %rdx
         call    set_signals
-        leaq    STACK_TOP, %rsp
         subq    $VECTOR_BYTES, %rsp
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
         movaps  %xmm\n, \n*16(%rsp)
         .endr
+        leaq    STACK_TOP, %rsp
         call    take_out_checked
         call    *DATA(ERRNO)
         movq    %rax, %r12
@@ -145,22 +145,26 @@ ct_area_code_common:
         leaq    DATA(CANCEL_BEFORE), %rsi
         call    *DATA(CANCEL)
         call    visit
-        movl    DATA(CANCEL_BEFORE), %edi
-        leaq    DATA(CANCEL_BEFORE), %rsi
-        call    *DATA(CANCEL)
         movl    %r13d, (%r12)
-        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
-        movaps  \n*16(%rsp), %xmm\n
-        .endr
-        leaq    -8*SAVED_REGISTERS(%rbp), %rsp
-        /* As soon as the state is DONE, another thread may use the area's stack and data. As soon as signals
-         * are allowed, a handler may jump out of this code. */
+        leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
+        /* As soon as the state is DONE, another thread may use the area's stack and data. As soon as
+         * cancellation and signals are allowed, the thread may leave this code. */
         pushq   DATA(SIGNALS)
+        movl    DATA(CANCEL_BEFORE), %edi
+        movq    DATA(CANCEL), %rax
+        pushq   %rax
         movl    $CT_AREA_DONE, DATA(STATE)
+        movq    %rsp, %rsi              /* a place for the state before, which is not needed */
+        call    *%rax
+        popq    %rax
         movq    %rsp, %rsi
         xorl    %edx, %edx
         call    set_signals
         popq    %rax
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movaps  \n*16(%rsp), %xmm\n
+        .endr
+        addq    $VECTOR_BYTES, %rsp
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
         jmp     *(%r11)

@@ -99,8 +99,8 @@ static void discard_signals(const struct attach *attach)
         ;
 }
 
-/* Discards signals that have arrived. A second signal kills this process, which may be blocked writing its
- * messages. */
+/* Discards signals that have arrived. A second signal kills this process, which may be waiting for the daemon,
+ * or blocked writing its messages. */
 static void release_signals(const struct attach *attach)
 {
     discard_signals(attach);
@@ -111,12 +111,12 @@ static int record(struct attach *attach)
 {
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
     int status;
-    /* Until now, nothing has been changed, and a signal has ended the command, even while it read the memory
-     * of a process that delays this. */
-    take_signals(attach);
     attach->daemon = ct_daemon_hold("attach", &attach->choice, attach->of_daemon, database, &status);
     if (attach->daemon < 0)
         return status;
+    /* Until now, nothing has been changed, and a signal has ended the command, even while it read the memory
+     * of a process that delays this, or waited for a daemon. */
+    take_signals(attach);
     if (!ct_printing_start(&attach->printing, database, (int64_t)ct_monotonic_ns()))
         attach->set.has_failed = true;
     ct_attach_set_request(&attach->set, &attach->choice, &attach->selecting);
@@ -129,8 +129,8 @@ static int record(struct attach *attach)
     }
     discard_signals(attach); /* the next signal ends the waits for locks */
     ct_attach_set_leave(&attach->set);
-    attach->set.has_failed |= !ct_attach_flush("attach", attach->daemon);
     release_signals(attach);
+    attach->set.has_failed |= !ct_attach_flush("attach", attach->daemon);
     attach->set.has_failed |= !ct_printing_finish(&attach->printing);
     ct_attach_set_tell(&attach->set, database);
     ct_client_ask(attach->daemon, "release", answer, 0);
