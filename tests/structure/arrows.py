@@ -26,7 +26,7 @@ PICTURE = SOURCE / "docs/pictures/structure.svg"
 # precede it in the same part.
 FLOORS = {
     "proto": ([], ["proto", "proto/base"]),
-    "schema": ([], ["schema"]),
+    "schema": (["proto"], ["schema"]),
     "hook": (["proto"], ["hook/arch", "hook/base", "hook/segment", "hook/lane", "hook/function", "hook/state", "hook/gpu", "hook/cupti", "hook/decode", "hook/process", "hook/call",
                          "hook/nvtx", "hook/ioctl", "hook/arch/x86_64", "hook/arch/aarch64", "hook"]),
     "collector": (["proto", "schema"], ["collector/base", "collector/call", "collector/process", "collector/store", "collector/ledger",

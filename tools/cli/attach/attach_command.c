@@ -99,8 +99,8 @@ static void discard_signals(const struct attach *attach)
         ;
 }
 
-/* Discards signals that have arrived. A second signal kills this process, which may be waiting for the daemon,
- * or blocked writing its messages. */
+/* Discards signals that have arrived. A second signal kills this process, which may be waiting for the
+ * daemon, or blocked writing its messages. */
 static void release_signals(const struct attach *attach)
 {
     discard_signals(attach);
