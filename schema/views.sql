@@ -57,8 +57,9 @@ SELECT run_id,                -- from 1, in the order of their beginnings
 CREATE VIEW unrecorded AS
 -- Processes that called the driver while the daemon was running, but could not create a segment, or whose segment the
 -- daemon refused, or that `cudatrace probe` could not record. Their calls are in no other view, unless the process was
--- recorded later. A file that is named like a segment, but is not one, counts as a refused process. At most 64 processes
--- of each user other than the daemon's are listed, in addition to those that a probe reports. The log names the others.
+-- recorded later. A file that is named like a segment, but is not one, counts as a refused process, if it belongs to the
+-- user in its name. At most 64 processes of each user other than the daemon's are listed, in addition to those that a
+-- probe reports. The log names the others.
 SELECT pid,
        uid,                   -- pid and uid are from the kernel, the rest is from the process. If refused, the pid is from the
                               -- file's name, and the uid is its owner

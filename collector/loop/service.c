@@ -350,14 +350,15 @@ static void on_status(char *text, size_t bytes, void *data)
     }
     snprintf(text, bytes,
              "session %s\ndatabase %s\nfile %s\nlog %llu bytes\ndaemon %d\nprocesses %u\nprobed %u\n"
-             "threads %u\nstored %llu\nlate %llu\nexpired %llu\nrefused %llu\ndetached %llu\n"
+             "threads %u\nstored %llu\nlate %llu\nexpired %llu\nrefused %llu\nignored %u\ndetached %llu\n"
              "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstoring %s%s\ncheckpoints %s\n"
              "waiting %llu\nstays %s\nsince %s\nstate %s\n",
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->probed, last->lanes, (unsigned long long)last->rows_total,
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
              (unsigned long long)ct_watch_refused(daemon->tracking.watch),
-             (unsigned long long)daemon->tracking.detached, (unsigned long long)last->batches_total,
+             ct_watch_ignored(daemon->tracking.watch), (unsigned long long)daemon->tracking.detached,
+             (unsigned long long)last->batches_total,
              daemon->session.control->clock != CT_CLOCK_COUNTER ? "clock_gettime"
              : daemon->session.is_clock_doubted                 ? "counter, which the kernel no longer trusts"
                                                                 : "counter",

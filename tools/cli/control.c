@@ -246,6 +246,7 @@ static int print_status(int argc, char **argv)
         "                             those deleted again\n"
         "  refused, detached          files that are named like segments but are not, and processes no\n"
         "                             longer traced because their data was invalid\n"
+        "  ignored                    files named like segments that are not of the user in their name\n"
         "  batches, clock             the batches stored, and the clock for the times of calls\n"
         "  layers, calls, sample      the selection (see set)\n"
         "  storing                    how calls are stored: a page at a time, or one by one, and why\n"

@@ -158,10 +158,11 @@ static int identify_file(struct opening *opening)
 {
     struct ct_shm_process *process = opening->process;
     struct stat *status = &opening->status;
-    if (ct_real_fstat(process->fd, status) != 0 || !S_ISREG(status->st_mode) || status->st_nlink != 1 ||
-        status->st_uid != (opening->user ? opening->user->uid : ct_real_euid()))
-        return fail(opening, -EPERM,
-                    "it is not a regular file of the user in its name, or has a second name (a hard link)");
+    if (ct_real_fstat(process->fd, status) != 0 || !S_ISREG(status->st_mode) || status->st_nlink != 1)
+        return fail(opening, -EPERM, "it is not a regular file, or has a second name (a hard link)");
+    /* The caller has checked the owner of another file, which this one has replaced. */
+    if (status->st_uid != (opening->user ? opening->user->uid : ct_real_euid()))
+        return fail(opening, -EBUSY, "it belongs to another user");
     process->who.device = status->st_dev;
     process->who.inode = status->st_ino;
     struct statx birth;

@@ -3,6 +3,7 @@
 #include "descriptor_share.h"
 #include "log.h"
 #include "proc_file.h"
+#include "real_user.h"
 #include "shm_segment.h"
 #include "test_point.h"
 
@@ -33,6 +34,7 @@ struct ct_watch {
     uint32_t uid; /* the session's user and name */
     char session[CT_SESSION_MAX + 1];
     bool system;
+    uint32_t own_uid; /* the daemon's user, as the kernel shows the owner of a file */
     struct ct_users users;
     struct ct_holding held; /* by all users */
     uint32_t scan;
@@ -41,6 +43,9 @@ struct ct_watch {
     uint32_t waiting;  /* segments for which this scan had no descriptors or mappings */
     bool is_short;     /* a shortage was logged */
     uint64_t refused;
+    uint32_t ignoring; /* files that do not belong to the user in their name, in this scan so far */
+    uint32_t ignored;  /* in the last scan */
+    bool is_ignoring;  /* such a file was logged */
     const char *(*on_process)(struct ct_shm_process *process, void *data);
     ct_on_refused *on_refused;
     void *data;
@@ -150,7 +155,7 @@ static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *p
 static void refuse(struct ct_watch *watch, struct seen *seen, int32_t pid, struct ct_user *user,
                    const char *reason)
 {
-    watch->on_refused(pid, user ? user->uid : watch->uid, reason, watch->data);
+    watch->on_refused(pid, user ? user->uid : watch->own_uid, reason, watch->data);
     seen->refused = true;
     seen->user = user;
     watch->refused++;
@@ -201,20 +206,35 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         refuse(watch, seen, pid, user, reason);
 }
 
-/* Returns the owner of a file in the system session, or NULL if the file's name contains another user's
- * ID. */
-static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const char *path)
+/* Counts a file that does not belong to the user in its name. */
+static void ignore(struct ct_watch *watch, const char *path, uint32_t owner)
+{
+    struct ct_user *user = watch->system ? ct_users_find(&watch->users, owner) : NULL;
+    if (user) /* charge the owner's share of the log */
+        ct_user_complain(user, "its file name contains the ID of another user", path);
+    else if (!watch->system && !watch->is_ignoring)
+        ct_log(CT_LOG_segment_ignored,
+               "file %s is ignored, because it belongs to user %u; `status` counts such files (ignored)",
+               path, owner);
+    watch->is_ignoring = true;
+    watch->ignoring++;
+}
+
+/* Returns whether a file belongs to the user in its name. In the system session, sets *user to this user.
+ * Other files are neither opened nor remembered, because any user can create any number of them. */
+static bool is_of_named(struct ct_watch *watch, uint32_t named, const char *path, struct ct_user **user)
 {
     struct stat status;
-    if (lstat(path, &status) != 0)
-        return NULL;
-    /* Charge the owner's share, even if the name contains another user's ID. */
-    struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
-    if (user && status.st_uid != named) {
-        ct_user_complain(user, "its file name contains the ID of another user", path);
-        return NULL;
+    *user = NULL;
+    if (ct_real_lstat(path, &status) != 0)
+        return false;
+    if (status.st_uid != (watch->system ? named : watch->own_uid)) {
+        ignore(watch, path, status.st_uid);
+        return false;
     }
-    return user;
+    if (watch->system)
+        *user = ct_users_find(&watch->users, status.st_uid);
+    return *user || !watch->system;
 }
 
 /* Considers a file if its name is a segment name of the session. */
@@ -226,8 +246,8 @@ static void consider_name(struct ct_watch *watch, const char *name)
         strcmp(file.session, watch->session) != 0 || (!watch->system && file.uid != watch->uid) ||
         (size_t)snprintf(path, sizeof(path), "%s/%s", watch->dir, name) >= sizeof(path))
         return;
-    struct ct_user *user = watch->system ? owner_of(watch, file.uid, path) : NULL;
-    if (user || !watch->system)
+    struct ct_user *user;
+    if (is_of_named(watch, file.uid, path, &user))
         consider(watch, path, file.pid, user);
 }
 
@@ -284,11 +304,13 @@ bool ct_watch_scan(struct ct_watch *watch)
     if (!directory)
         return !ct_proc_is_short(-errno); /* after other errors, there is no directory and no segment */
     watch->scan++;
-    watch->waiting = 0;
+    watch->waiting = watch->ignoring = 0;
     ct_users_look_anew(&watch->users, &watch->held);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         consider_name(watch, entry->d_name);
     closedir(directory);
+    watch->ignored = watch->ignoring;
+    watch->is_ignoring = watch->ignored > 0;
     note_waiting(watch);
     forget_gone(watch);
     return true;
@@ -297,6 +319,11 @@ bool ct_watch_scan(struct ct_watch *watch)
 uint64_t ct_watch_refused(const struct ct_watch *watch)
 {
     return watch->refused;
+}
+
+uint32_t ct_watch_ignored(const struct ct_watch *watch)
+{
+    return watch->ignored;
 }
 
 uint32_t ct_watch_waiting(const struct ct_watch *watch)
@@ -339,6 +366,7 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
     watch->system = system;
     watch->dir = dir;
     watch->uid = uid;
+    watch->own_uid = ct_real_euid();
     snprintf(watch->session, sizeof(watch->session), "%s", session);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);

@@ -22,6 +22,9 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
 /* Returns how many files with a segment name were refused, because they were not segments or named a
  * different process. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);
+/* Returns how many files with a segment name did not belong to the user in their name in the last scan. They
+ * are not refused, but ignored. */
+uint32_t ct_watch_ignored(const struct ct_watch *watch);
 /* Return how many processes are waiting for descriptors or mappings, for all users or for one user of the
  * system session. */
 uint32_t ct_watch_waiting(const struct ct_watch *watch);

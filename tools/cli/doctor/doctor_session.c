@@ -86,6 +86,7 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
     const long long processes = ct_client_status_number(status, "waiting_processes"),
                     threads = ct_client_status_number(status, "waiting_threads"),
                     made_anew = ct_client_status_number(status, "made_anew"),
+                    ignored = ct_client_status_number(status, "ignored"),
                     unrecorded = ct_client_status_number(status, "unrecorded"),
                     functions = ct_client_status_number(status, "merged_functions");
     if (processes > 0 || threads > 0)
@@ -104,6 +105,11 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
              "systemd-logind removes them when a user logs out, unless RemoveIPC=no or `loginctl "
              "enable-linger`",
              doctor->choice.shm_dir, made_anew);
+    if (ignored > 0)
+        NOTE("ignored",
+             "%lld files in %s are named like segments of this session, but do not belong to the user in "
+             "their name: `ls -l` shows who has created them",
+             ignored, doctor->choice.shm_dir);
     if (functions > 0)
         NOTE("names",
              "%lld functions are counted as one, \"(other functions)\": there is no room for more names",
