@@ -76,6 +76,14 @@ int main(void)
     expect("all are read", ct_series_files(connection) == FILES && rows(connection) == FILES);
     sqlite3_close(connection);
 
+    if (geteuid() == 0) {
+        enum { OTHER = 65534 };
+        expect("a file of another user", chown(path[FILES - 1], OTHER, OTHER) == 0);
+        expect("it is left out", ct_series_find(path[0], &found) && found.files == FILES - 1);
+        expect("it is the trace's again",
+               chown(path[FILES - 1], 0, 0) == 0 && ct_series_find(path[0], &found));
+    }
+
     expect("opened, and not yet read", ct_series_open(&found, &connection) == SQLITE_OK);
     remove_file(0);
     expect("what is open stays readable", rows(connection) == FILES);

@@ -23,14 +23,23 @@ static bool read_series(const char *path, char series[CT_SERIES_BYTES])
     return series[0] != '\0';
 }
 
+bool ct_series_share_owner(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_uid == second.st_uid;
+}
+
 /* Adds the files of the trace at `path` that belong to the series, from number `from` on. If `series` is
- * empty, sets it to the newest file's series. */
+ * empty, sets it to the newest file's series. Leaves out files of another owner than the file at `path`, or
+ * if there is none, than the newest file: anyone may put a file into a folder such as /tmp. */
 static void collect(struct ct_series *found, const char *path, uint32_t from, char series[CT_SERIES_BYTES])
 {
     char file[sizeof(found->path[0])], of_file[CT_SERIES_BYTES];
     const uint32_t had = found->files;
     for (uint32_t number = UINT32_MAX; (number = ct_trace_file_before(path, number)) >= from && number > 0;) {
-        if (!ct_trace_file(file, sizeof(file), path, number) || !read_series(file, of_file))
+        const char *owned = access(path, F_OK) == 0 ? path : found->files > 0 ? found->path[0] : file;
+        if (!ct_trace_file(file, sizeof(file), path, number) || !ct_series_share_owner(owned, file) ||
+            !read_series(file, of_file))
             continue;
         if (!*series)
             memcpy(series, of_file, CT_SERIES_BYTES);
