@@ -39,25 +39,30 @@ static int32_t producer_distance(void)
     return distance == (int32_t)distance ? (int32_t)distance : 0;
 }
 
-/* If the user's own daemon listens, but there is no file at its path, the process has another folder under
- * the same name, as in a container. */
-static void report_no_control(const struct ct_session *session, const struct ct_requested *requested,
-                              uint64_t exec_ns)
+/* Reports that the process has no segment, to the first daemon that it cannot use. A daemon is notified even
+ * if its files are out of reach, because in a container with another folder under the same name, and in a
+ * folder that the process may not search, only the daemon's socket shows that there is one. Returns false if
+ * there is no such daemon. */
+static bool report_obstacles(const struct ct_session *session, const struct ct_requested *requested,
+                             uint64_t exec_ns)
 {
-    if (requested->error)
-        ct_unrecorded_report(session, requested->denied_uid, ct_unrecorded_cause_of(requested->error),
-                             requested->error, exec_ns);
-    else if (requested->is_denied)
-        ct_unrecorded_report(session, requested->denied_uid, CT_UNRECORDED_USER, EACCES, exec_ns);
-    else if (requested->is_absent)
-        ct_unrecorded_report(session, session->uid, CT_UNRECORDED_FOLDER, ENOENT, exec_ns);
+    for (int i = 0; i < CT_OBSTACLES; i++) {
+        const struct ct_obstacle *obstacle = &requested->obstacle[i];
+        const enum ct_unrecorded_cause cause =
+            obstacle->is_user ? CT_UNRECORDED_USER : ct_unrecorded_cause_of(obstacle->error);
+        if (obstacle->error && ct_unrecorded_report(session, obstacle->uid, cause, obstacle->error, exec_ns))
+            return true;
+    }
+    return false;
 }
 
-/* Reports to the daemon, which belongs to root if it serves the system session. */
+/* Reports to the daemon that was found. If it serves the system session, it belongs to root, and the user's
+ * own daemon, which the process cannot use, takes precedence. */
 static void report_no_segment(const struct ct_session *session, const struct ct_requested *requested,
                               enum ct_unrecorded_cause cause, int error, uint64_t exec_ns)
 {
-    ct_unrecorded_report(session, requested->system ? 0 : session->uid, cause, error, exec_ns);
+    if (!report_obstacles(session, requested, exec_ns))
+        ct_unrecorded_report(session, requested->system ? 0 : session->uid, cause, error, exec_ns);
 }
 
 /* Creates a segment for the running daemon, if there is one. Requires the process lock. */
@@ -68,7 +73,7 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
     struct ct_control *control = ct_daemon_session(&session) ? ct_daemon_find(&session, &requested) : NULL;
     CT_TEST_POINT("attach.looked");
     if (!control) {
-        report_no_control(&session, &requested, exec_ns);
+        report_obstacles(&session, &requested, exec_ns);
         return NULL;
     }
     if (ct_counter_is_denied()) {

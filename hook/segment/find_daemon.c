@@ -66,6 +66,17 @@ static bool read_requested(const struct ct_control *control, bool own, struct ct
            (own || requested->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(requested->ring_bytes);
 }
 
+/* Returns whether the process may look up files in the folder. */
+static bool is_searchable(const char *dir)
+{
+    char path[CT_NAME_BYTES];
+    snprintf(path, sizeof(path), "%s/.", dir);
+    const int fd = ct_descriptor_open(path, O_PATH, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 /* Maps a control segment if a daemon holds the lock on its file. The daemon is either the user's own (`own`)
  * or the system daemon, whose control segment belongs to root and is read-only. `named` is the user ID in the
  * file's name. In a user namespace that does not map root, root's files seem to belong to another user, as
@@ -75,13 +86,14 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
                                       struct ct_requested *requested)
 {
     const uint32_t owner = own ? ct_real_euid() : 0;
+    struct ct_obstacle *obstacle = &requested->obstacle[own ? CT_OBSTACLE_OWN : CT_OBSTACLE_ROOT];
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, session->dir, named, session->name);
     const int fd = ct_descriptor_open(path, (own ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0) {
-        requested->is_absent |= own && errno == ENOENT;
-        requested->is_denied |= errno == EACCES;
-        requested->denied_uid = named;
+        const int error = errno;
+        const bool is_user = error == EACCES && is_searchable(session->dir);
+        *obstacle = (struct ct_obstacle){ .error = error, .uid = named, .is_user = is_user };
         return NULL;
     }
     struct ct_control *control = NULL;
@@ -89,20 +101,16 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     /* A daemon takes a write lock, which users with only read access to the file cannot take. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     const bool is_file = ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-    if (is_file && status.st_uid != owner) {
-        requested->is_denied = true;
-        requested->denied_uid = named;
-    }
+    if (is_file && status.st_uid != owner)
+        *obstacle = (struct ct_obstacle){ .error = EACCES, .uid = named, .is_user = true };
     if (is_file && status.st_uid == owner && (status.st_mode & 022) == 0 &&
         status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 &&
         lock.l_type == F_WRLCK && lock.l_pid <= 0)
         control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
     else
         errno = 0;
-    if (!control && errno) {
-        requested->error = errno;
-        requested->denied_uid = named;
-    }
+    if (!control && errno)
+        *obstacle = (struct ct_obstacle){ .error = errno, .uid = named };
     close(fd);
     if (control && !read_requested(control, own, requested)) {
         ct_bound_unmap(control, sizeof(*control));
@@ -124,11 +132,10 @@ static void find_bell(const struct ct_session *session)
 
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_requested *requested)
 {
-    requested->is_absent = requested->is_denied = false;
-    requested->error = 0;
+    memset(requested->obstacle, 0, sizeof(requested->obstacle));
     if (session->is_shared) {
-        requested->is_denied = true;
-        requested->denied_uid = found_uid;
+        requested->obstacle[found_uid == 0 ? CT_OBSTACLE_ROOT : CT_OBSTACLE_OWN] =
+            (struct ct_obstacle){ .error = EACCES, .uid = found_uid, .is_user = true };
         return NULL;
     }
     struct ct_control *control = map_control(session, session->uid, true, requested);

@@ -36,18 +36,29 @@ static bool send_report(void)
 
 enum ct_unrecorded_cause ct_unrecorded_cause_of(int error)
 {
-    const bool is_folder = error == EACCES || error == EPERM || error == EROFS || error == ENOENT;
-    return is_folder ? CT_UNRECORDED_FOLDER : CT_UNRECORDED_MEMORY;
+    switch (error) {
+    case EAGAIN:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOSPC:
+        return CT_UNRECORDED_MEMORY;
+    default:
+        return CT_UNRECORDED_FOLDER;
+    }
 }
 
-void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum ct_unrecorded_cause cause,
+bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum ct_unrecorded_cause cause,
                           int error, uint64_t exec_ns)
 {
     static struct ct_program program; /* static, since the stack may be small */
     address_bytes = ct_unrecorded_address(&address, session->dir, uid, session->name);
     if (report.magic == 0) {
-        if (!send_bytes("", 0)) /* usually, there is no daemon, and the description would be in vain */
-            return;
+        /* Usually, there is neither a file nor a daemon, and the description would be in vain. */
+        if (error == ENOENT && !send_bytes("", 0))
+            return false;
         ct_program_describe(&program, ct_fork_pid(), true);
     }
     report.magic = CT_UNRECORDED_MAGIC;
@@ -55,8 +66,10 @@ void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
     report.error = (uint32_t)error;
     report.image = exec_ns;
     memcpy(report.cmdline, program.cmdline, sizeof(report.cmdline) - 1);
-    if (send_report())
+    const bool is_sent = send_report();
+    if (is_sent)
         atomic_store(&ct_is_unrecorded, true);
+    return is_sent;
 }
 
 void ct_unrecorded_count(void)

@@ -12,11 +12,11 @@
 
 extern CT_LOCAL _Atomic bool ct_is_unrecorded;
 
-/* Returns the cause if shared memory was refused with this errno. */
+/* Returns the cause if a file in the session's folder was refused with this errno. */
 enum ct_unrecorded_cause ct_unrecorded_cause_of(int error);
-/* Reports the process to the session's daemon that belongs to user `uid`. `error` is an errno. Does nothing
+/* Reports the process to the session's daemon that belongs to user `uid`. `error` is an errno. Returns false
  * if there is no such daemon. Requires the process lock and permission for system calls. */
-void ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum ct_unrecorded_cause cause,
+bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum ct_unrecorded_cause cause,
                           int error, uint64_t exec_ns);
 /* Counts a call made without a segment. The last report contains the count. */
 void ct_unrecorded_count(void);

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
-from fault_test import CUDATRACE, DEADLINE_S, DRIVER_PATH, WORKLOADS, Session, can, check, equal, mount_namespace, promise
+from fault_test import CUDATRACE, DEADLINE_S, DRIVER_PATH, WORKLOADS, Session, can, check, equal, mount_namespace, promise, wait_for
 from replay_test import check_same, replay, tables
 
 CALLS = WORKLOADS / "calls"
@@ -93,13 +93,81 @@ def many():
         check(rows[0][1] > 10, "calls", rows[0])
 
 
-def own_folder():
-    """Checks a process that has its own /dev/shm, as in a container."""
+READ_ONLY = "mount --bind /dev/shm /dev/shm && mount -o remount,ro,bind /dev/shm"
+
+
+def mounted(mount, *command):
+    """Returns a command that runs `mount`, and then the given command, in a mount namespace."""
+    return *mount_namespace(), "sh", "-c", mount + ' && exec "$0" "$@"', *command
+
+
+def other_folders():
+    """Checks processes that have another /dev/shm than the daemon, as in a container, or may not write to it."""
     with Session() as s, promise("unrecorded"):
         s.start_daemon()
-        s.run(*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"', CALLS, "--calls", 100)
-        ((pid, *rest),) = listed(s)
-        equal(rest, [os.geteuid(), "folder", "No such file or directory", counted(s)[pid]], "the process")
+        for mount, error in (("mount -t tmpfs none /dev/shm", "No such file or directory"), (READ_ONLY, "Read-only file system"),
+                             (READ_ONLY + " && mount -t tmpfs none /dev/shm && ln -s . /dev/shm/cudatrace.$(id -u).$CUDATRACE_SESSION",
+                              "Too many levels of symbolic links")):
+            s.run(*mounted(mount, CALLS, "--calls", 100))
+            pid, *rest = listed(s)[-1]
+            equal(rest, [os.geteuid(), "folder", error, counted(s)[pid]], f"the process after {mount}")
+        equal(s.value("SELECT count(*) FROM unrecorded"), len(counted(s)), "listed processes")
+        s.run(*mounted(READ_ONLY.replace(",ro,", ",noexec,nosuid,nodev,"), CALLS, "--calls", 100))
+        s.flush()
+        equal(s.value("SELECT sum(calls) FROM totals"), sum(counted(s).values()) - s.value("SELECT sum(calls) FROM unrecorded"), "recorded calls")
+    with Session() as s, promise("unrecorded"):
+        done = s.run(CUDATRACE, "run", "--db", s.db, "--", *mounted(READ_ONLY, CALLS, "--calls", 100), preload=False)
+        check(f"run: 1 process with {sum(counted(s).values())} calls could not be recorded (folder); folder: the process cannot use" in done.stderr,
+              done.stderr)
+    with Session() as s, promise("unrecorded"):
+        place = s.dir / "place"
+        shm = place / "shm"
+        shm.mkdir(parents=True)
+        done = s.run(CUDATRACE, "run", "--db", s.db, "--shm-dir", shm, "--",
+                     *mounted(f"mount -t tmpfs none {place}", CALLS, "--calls", 100), preload=False)
+        equal(s.rows("SELECT cause, error, calls FROM unrecorded"), [("folder", "No such file or directory", sum(counted(s).values()))],
+              f"the process without a folder: {done.stderr}")
+
+
+def read_only_later():
+    """Checks a process whose /dev/shm becomes read-only, and its child, which cannot create a segment."""
+    with Session() as s, promise("unrecorded"):
+        s.start_daemon()
+        s.run(*mount_namespace(), sys.executable, "-c", LATER, READ_ONLY, env={"SIMCUDA_COUNTS": "", "SIMCUDA_FORK": "works"})
+        equal([row[1:] for row in listed(s)], [(os.geteuid(), "folder", "Read-only file system", 10)], "the child")
+        equal(s.value("SELECT sum(stored) FROM totals"), 2, "the parent's calls")
+
+
+def no_files():
+    """Checks a process whose folder has no room for another file."""
+    with Session() as s, promise("unrecorded"):
+        shm = s.dir / "shm"
+        shm.mkdir()
+        fill = 'while touch "$0/$$.$((n += 1))"; do :; done; exec "$@"'
+        done = s.run(*mounted(f"mount -t tmpfs -o nr_inodes=30 none {shm}", CUDATRACE, "run", "--db", s.db, "--shm-dir", shm, "--",
+                              "sh", "-c", fill, shm, CALLS, "--calls", 100), preload=False)
+        equal(s.rows("SELECT cause, error, calls FROM unrecorded"), [("memory", "No space left on device", sum(counted(s).values()))],
+              f"the process: {done.stderr}")
+        check("nr_inodes" in done.stderr, done.stderr)
+
+
+def closed_folders(uid=12001):
+    """Checks processes of a user who may not create or look up files in the folder, but has a daemon that uses it."""
+    from users import Users
+    for mode in 0o555, 0:
+        with Session() as s, promise("unrecorded"):
+            u = Users(s)
+            shm, place = u.folder("shm", uid), u.folder("place", uid)
+            s.db = place / "trace.db"
+            s.daemon = u.start(uid, u.daemon, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", shm, preload=False)
+            command = u.cudatrace, "flush", "--session", s.name, "--shm-dir", shm
+            wait_for("a daemon that serves", lambda: u.run(uid, *command, status=None).returncode == 0)
+            shm.chmod(mode)
+            u.run(uid, u.calls, "--calls", 100, preload=True, env={"CUDATRACE_SHM_DIR": shm})
+            shm.chmod(0o755)
+            u.run(uid, *command)
+            ((pid, *rest),) = s.rows("SELECT pid, uid, cause, error, calls FROM unrecorded")
+            equal(rest, [uid, "folder", "Permission denied", counted(s)[pid]], f"the process with a folder of mode {mode:o}")
 
 
 def attack(session):
@@ -167,6 +235,12 @@ def mapped(uid=12001):
             done = u.run(uid, "unshare", "-U", *options, "sh", "-c", 'LD_PRELOAD=$HOOK exec "$0" "$@"', u.calls, "--calls", 100, env={"HOOK": u.hook})
             equal(done.stderr, "", "errors")
             equal(listed(s)[-1][1:], (uid, "user", "Permission denied", list(counted(s).values())[-1]), f"a process with {options}")
+        own = "mount -t tmpfs none /dev/shm"
+        if u.run(uid, "unshare", "-rm", "sh", "-c", own, status=None).returncode:
+            print("not tried: a mount namespace of an ordinary user")
+        else:
+            u.run(uid, "unshare", "-rm", "sh", "-c", own + '; LD_PRELOAD=$HOOK exec "$0" "$@"', u.calls, "--calls", 100, env={"HOOK": u.hook})
+            equal(listed(s)[-1][1:], (uid, "folder", "No such file or directory", list(counted(s).values())[-1]), "a process with its own /dev/shm")
         equal(s.value("SELECT count(*) FROM unrecorded"), len(counted(s)), "listed processes")
         equal(s.value("SELECT count(*) FROM processes"), 0, "recorded processes")
 
@@ -196,6 +270,20 @@ else:
     os.wait()
 """
 
+# Its child makes ten calls after the command has made the folder read-only.
+LATER = """
+import ctypes, os, subprocess, sys
+driver, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+driver.cuDriverGetVersion(ctypes.byref(number))
+subprocess.run(sys.argv[1], shell=True, check=True)
+if os.fork() == 0:
+    for _ in range(10):
+        driver.cuDriverGetVersion(ctypes.byref(number))
+else:
+    os.wait()
+    driver.cuDriverGetVersion(ctypes.byref(number))
+"""
+
 
 def full():
     """Checks a process that has no address space left for the daemon's control segment."""
@@ -222,8 +310,11 @@ room_again()
 many()
 full()
 unmapped()
-if can("mount namespaces", "a process with its own /dev/shm"):
-    own_folder()
+if can("mount namespaces", "processes with another /dev/shm"):
+    other_folders()
+    read_only_later()
+    no_files()
 if can("several users", "processes of other users") and can("everyone's /dev/shm", "processes of other users"):
     other_users()
     mapped()
+    closed_folders()
