@@ -346,7 +346,8 @@ static void take_answer(struct ct_attachment *attachment)
         [CT_VISIT_STRANGER] =
             "has a hook of another version, which does not know this command: restart the process",
         [CT_VISIT_NO_DAEMON] = "found no daemon of the session, neither its own user's nor the system "
-                               "daemon; or there is no memory for its records",
+                               "daemon; or it cannot use the session's folder (`cudatrace doctor PID`); or "
+                               "there is no memory for its records",
         [CT_VISIT_NO_SLOTS] = "has a driver without any function of a known form",
         [CT_VISIT_SILENCED] = "has a system call filter, which the hook would violate",
         [CT_VISIT_THERE] = "already records for a session",
