@@ -91,6 +91,7 @@ struct name {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *first;
+static struct pending *newest; /* the piece added last, after which most are added; NULL if it is gone */
 static struct name *names;
 static bool kinds[SIMCUPTI_KINDS];
 static bool had_kinds;
@@ -148,11 +149,12 @@ void simcupti_add_work(const struct sim_work *work)
         added->work = *work;
         if (name_bytes)
             memcpy(added->name, work->name, name_bytes);
-        struct pending **link = &first;
+        struct pending **link = newest && newest->work.end_ns <= work->end_ns ? &newest->next : &first;
         while (*link && (*link)->work.end_ns <= work->end_ns)
             link = &(*link)->next;
         added->next = *link;
         *link = added;
+        newest = added;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -296,6 +298,7 @@ EXPORTED int32_t cuptiActivityFlushAll(uint32_t forced)
     while (first && first->work.end_ns <= last_ns) {
         struct pending *done = first;
         first = done->next;
+        newest = newest == done ? NULL : newest;
         deliver(done, to_ticks(done->work.start_ns, last_ns, last_ticks),
                 to_ticks(done->work.end_ns, last_ns, last_ticks));
         free(done);
@@ -411,6 +414,7 @@ void simcupti_forget_work(void)
     while (first) {
         struct pending *gone = first;
         first = gone->next;
+        newest = NULL;
         free(gone);
     }
     memset(kinds, 0, sizeof kinds);
