@@ -18,8 +18,8 @@ static inline struct error_guard error_guard_begin(void)
     return guard;
 }
 
-/* A thread that is cancelled here because it allows this at any time must exit with PTHREAD_CANCELED. In glibc
- * 2.36, only pthread_setcanceltype() sets this result, but not pthread_setcancelstate(). */
+/* A thread that is cancelled here because it allows this at any time must exit with PTHREAD_CANCELED. In
+ * glibc 2.36, only pthread_setcanceltype() sets this result, but not pthread_setcancelstate(). */
 static inline void error_guard_end(const struct error_guard *guard)
 {
     int type = PTHREAD_CANCEL_DEFERRED;

@@ -359,6 +359,8 @@ bool ct_hook_find_all(struct ct_hook_table *table, int tracefs)
     for (size_t i = 0; i < table->count; i++) {
         char why[WHY_BYTES];
         struct ct_hook_entry *hook = &table->hook[i];
+        if (ct_hook_is_pattern(hook))
+            continue; /* its error has been printed */
         hook->is_found = find(hook, tracefs, why);
         const struct ct_hook_entry *earlier = hook->is_found ? find_earlier(table, hook) : NULL;
         if (earlier) {

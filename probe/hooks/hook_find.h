@@ -42,9 +42,9 @@ uint64_t ct_hook_find_trampoline(void);
  * of an instruction. Returns `path`. */
 enum { CT_HOOK_FILE_BYTES = 32 };
 const char *ct_hook_file(const struct ct_hook_entry *hook, char path[CT_HOOK_FILE_BYTES]);
-/* Finds the hooks' targets. In each hook, sets `is_found`, and either `function`, `offset` or `event`; for
- * tracepoints, also sets the sources. For each hook in the file whose target is not found, prints a line that
- * begins with `path`. Returns whether all hooks in the file have a target. */
+/* Finds the hooks' targets, but not those of patterns. In each hook, sets `is_found`, and either `function`,
+ * `offset` or `event`; for tracepoints, also sets the sources. For each hook in the file whose target is not
+ * found, prints a line that begins with `path`. Returns whether all hooks in the file have a target. */
 bool ct_hook_find_all(struct ct_hook_table *table, int tracefs);
 
 #endif

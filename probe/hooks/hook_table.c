@@ -198,10 +198,18 @@ static bool read_target(struct reader *reader, struct ct_hook_entry *hook, const
     return (hook->place && (hook->symbol || !has_symbol)) || reject(reader, "out of memory");
 }
 
+bool ct_hook_is_pattern(const struct ct_hook_entry *hook)
+{
+    static const char special[] = "*?[";
+    return strpbrk(hook->place, special) || (hook->symbol && strpbrk(hook->symbol, special));
+}
+
 /* Reads the hook's name, or takes the name of its function or tracepoint if the line ends. */
 static bool read_name(struct reader *reader, struct ct_hook_entry *hook, const char *text)
 {
     const bool has_own = text != NULL;
+    if (ct_hook_is_pattern(hook) && (!has_own || strcmp(text, "*") == 0))
+        return true;
     if (!has_own)
         text = hook->symbol ? hook->symbol : hook->place;
     if (!has_own && !is_name(text, strlen(text), CT_FUNCTION_NAME_MAX))
@@ -406,6 +414,7 @@ void ct_hook_entry_free(struct ct_hook_entry *hook)
 {
     free(hook->place);
     free(hook->symbol);
+    free(hook->pattern);
     free(hook->function);
     for (int i = 0; i < CT_HOOK_FIELDS; i++)
         free(hook->field_place[i]);

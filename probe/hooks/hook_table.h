@@ -4,11 +4,12 @@
  *     uprobe:LIBRARY:FUNCTION     NAME [FIELD=SOURCE …] [CLAUSE …]
  *     tracepoint:GROUP:EVENT      NAME [FIELD=SOURCE …] [CLAUSE …]
  *
- * If several functions are listed, the first one that exists in the kernel is recorded. A source is an
- * argument (`arg0`), the result (`ret`), or a field of the tracepoint. A type can be appended (`arg1:u32`,
- * `arg0:str`). `arg1+16:u64` is a number at an offset in the memory that the argument points to. The clauses
- * are `if SOURCE COMPARISON NUMBER [and …]`, `limit N/s`, `in calls`, `in processes` or `in machine`, `at
- * entry` and `nothrow`. `#` begins a comment.
+ * A target may be a pattern with `*`, `?` and `[…]`, which stands for all targets that match (hook_expand.h).
+ * The name `*` stands for the name of each. If several functions are listed, the first one that exists in the
+ * kernel is recorded. A source is an argument (`arg0`), the result (`ret`), or a field of the tracepoint. A
+ * type can be appended (`arg1:u32`, `arg0:str`). `arg1+16:u64` is a number at an offset in the memory that
+ * the argument points to. The clauses are `if SOURCE COMPARISON NUMBER [and …]`, `limit N/s`, `in calls`, `in
+ * processes` or `in machine`, `at entry` and `nothrow`. `#` begins a comment.
  */
 #ifndef CT_PROBE_HOOK_TABLE_H
 #define CT_PROBE_HOOK_TABLE_H
@@ -30,11 +31,12 @@ struct ct_hook_entry {
     enum ct_hook_kind kind;
     char *place;  /* of kprobes: the functions, separated by '|'; a library; a tracepoint's group */
     char *symbol; /* of uprobes: the function; of tracepoints: the event; otherwise NULL */
-    char name[CT_FUNCTION_NAME_MAX + 1];
+    char name[CT_FUNCTION_NAME_MAX + 1]; /* empty: the name of each target of a pattern */
     char field_name[CT_HOOK_FIELDS][CT_FIELD_NAME_MAX + 1];
     /* For tracepoints, the names of fields in the record. ct_hook_find_all() sets the sources from them. NULL
      * for other hooks. */
     char *field_place[CT_HOOK_FIELDS], *condition_place[CT_HOOK_CONDITIONS];
+    char *pattern;   /* of a hook that a line with a pattern stands for: the line's target; otherwise NULL */
     bool is_nothrow; /* no C++ exception leaves the function */
     struct ct_hook_rule rule;
     /* Set by ct_hook_find_all(): */
@@ -66,6 +68,8 @@ static inline bool ct_hook_lines_exist(const struct ct_hook_lines *lines)
     return lines->path || lines->lines > 0;
 }
 
+/* Returns whether the hook's target is a pattern. */
+bool ct_hook_is_pattern(const struct ct_hook_entry *hook);
 /* Adds the hooks in the lines. Prints each error with its line number. Returns true if there were no errors.
  * In both cases, the caller may free the table. */
 bool ct_hook_table_read(struct ct_hook_table *table, struct ct_hook_lines *lines);

@@ -1,5 +1,6 @@
 #include "hooks.h"
 
+#include "hook_expand.h"
 #include "hook_find.h"
 #include "hook_script.h"
 #include "options.h"
@@ -253,6 +254,7 @@ static bool keep_or_attach(struct ct_hooks *hooks, struct ct_hook_entry *hook)
 static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
 {
     size_t count = 0, lines = 0;
+    ct_hook_expand(table, hooks->tracefs);
     ct_hook_find_all(table, hooks->tracefs);
     detach_others(hooks, table);
     for (size_t i = 0; i < table->count; i++) {
@@ -327,7 +329,8 @@ int ct_hooks_print(struct ct_hook_lines *lines, bool as_script)
     int status = EXIT_USAGE;
     if (ct_hook_table_add(&table, own_hook) && ct_hook_table_read(&table, lines)) {
         const int tracefs = ct_tracefs_open();
-        status = ct_hook_find_all(&table, tracefs) ? EXIT_SUCCESS : EXIT_FAILURE;
+        const bool is_expanded = ct_hook_expand(&table, tracefs);
+        status = ct_hook_find_all(&table, tracefs) && is_expanded ? EXIT_SUCCESS : EXIT_FAILURE;
         if (tracefs >= 0)
             close(tracefs);
         table.hook[0].is_found = false; /* the probe's own hook is not in the file */

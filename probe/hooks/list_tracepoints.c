@@ -3,10 +3,6 @@
 #include "list_lines.h"
 #include "tracepoint.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,21 +22,22 @@ static void describe(struct ct_list_fields *fields, FILE *format)
     }
 }
 
-static void list_event(struct ct_list *list, int tracefs, const char *group, const char *event)
+struct listing {
+    struct ct_list *list;
+    int tracefs;
+};
+
+static void list_event(const char *group, const char *event, void *data)
 {
+    const struct listing *listing = data;
+    struct ct_list *list = listing->list;
     char target[600];
     struct ct_list_fields fields;
     snprintf(target, sizeof(target), "tracepoint:%s:%s", group, event);
-    /* A folder without an `id` file does not belong to a tracepoint. Such a folder describes a record that
-     * ftrace itself writes. */
-    FILE *id = ct_tracepoint_open(tracefs, group, event, "id");
-    if (!id || !ct_list_takes(list, CT_HOOK_TRACEPOINT, target + strlen("tracepoint:"), event)) {
-        if (id)
-            fclose(id);
+    if (!ct_list_takes(list, CT_HOOK_TRACEPOINT, target + strlen("tracepoint:"), event))
         return;
-    }
-    fclose(id);
-    FILE *format = list->options->verbose ? ct_tracepoint_open(tracefs, group, event, "format") : NULL;
+    FILE *format =
+        list->options->verbose ? ct_tracepoint_open(listing->tracefs, group, event, "format") : NULL;
     if (format) {
         describe(&fields, format);
         fclose(format);
@@ -48,47 +45,16 @@ static void list_event(struct ct_list *list, int tracefs, const char *group, con
     ct_list_print(list, target, event, format ? &fields : NULL, NULL, NULL);
 }
 
-static int is_name(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
-
-/* Returns the number of entries in the folder, or -1 with errno set. */
-static int read_folder(int tracefs, const char *path, struct dirent ***entries)
-{
-    return scandirat(tracefs, path, entries, is_name, alphasort);
-}
-
-static void list_group(struct ct_list *list, int tracefs, const char *group)
-{
-    char path[512];
-    struct dirent **entries;
-    snprintf(path, sizeof(path), "events/%s", group);
-    const int count = read_folder(tracefs, path, &entries);
-    for (int i = 0; i < count; i++) {
-        list_event(list, tracefs, group, entries[i]->d_name);
-        free(entries[i]);
-    }
-    if (count >= 0)
-        free(entries);
-}
-
 void ct_list_tracepoints(struct ct_list *list)
 {
-    struct dirent **groups;
     if (!ct_list_wants(list, CT_HOOK_TRACEPOINT))
         return;
-    const int tracefs = ct_tracefs_open();
-    const int count = tracefs < 0 ? -1 : read_folder(tracefs, "events", &groups);
-    if (count < 0)
-        fprintf(stderr, "cudatrace-probe: tracepoints cannot be listed: tracefs: %s%s\n",
-                strerror(tracefs < 0 ? -tracefs : errno), geteuid() == 0 ? "" : ": run as root");
-    for (int i = 0; i < count; i++) {
-        list_group(list, tracefs, groups[i]->d_name);
-        free(groups[i]);
-    }
-    if (count >= 0)
-        free(groups);
-    if (tracefs >= 0)
-        close(tracefs);
+    struct listing listing = { list, ct_tracefs_open() };
+    const int error =
+        listing.tracefs < 0 ? listing.tracefs : ct_tracepoints_each(listing.tracefs, list_event, &listing);
+    if (error)
+        fprintf(stderr, "cudatrace-probe: tracepoints cannot be listed: tracefs: %s%s\n", strerror(-error),
+                geteuid() == 0 ? "" : ": run as root");
+    if (listing.tracefs >= 0)
+        close(listing.tracefs);
 }

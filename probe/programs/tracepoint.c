@@ -1,9 +1,11 @@
 #include "tracepoint.h"
 
 #include <bpf/libbpf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
@@ -65,6 +67,46 @@ int ct_tracepoint_number(int tracefs, const char *group, const char *name)
     const bool has_number = fscanf(file, "%d", &number) == 1;
     fclose(file);
     return has_number ? number : -EIO;
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int each_in_group(int tracefs, const char *group,
+                         void (*take)(const char *group, const char *name, void *data), void *data)
+{
+    char path[512];
+    struct dirent **names;
+    snprintf(path, sizeof(path), "events/%s", group);
+    const int count = scandirat(tracefs, path, &names, is_visible, alphasort);
+    for (int i = 0; i < count; i++) {
+        /* A folder without an `id` file describes a record that ftrace itself writes. */
+        snprintf(path, sizeof(path), "events/%s/%s/id", group, names[i]->d_name);
+        if (faccessat(tracefs, path, R_OK, 0) == 0)
+            take(group, names[i]->d_name, data);
+        free(names[i]);
+    }
+    if (count >= 0)
+        free(names);
+    return count < 0 && errno != ENOTDIR ? -errno : 0;
+}
+
+int ct_tracepoints_each(int tracefs, void (*take)(const char *group, const char *name, void *data),
+                        void *data)
+{
+    struct dirent **groups;
+    const int count = scandirat(tracefs, "events", &groups, is_visible, alphasort);
+    int error = count < 0 ? -errno : 0;
+    for (int i = 0; i < count; i++) {
+        const int failed = each_in_group(tracefs, groups[i]->d_name, take, data);
+        error = error ? error : failed;
+        free(groups[i]);
+    }
+    if (count >= 0)
+        free(groups);
+    return error;
 }
 
 int ct_tracepoint_attach(const struct bpf_program *program, int number, uint64_t cookie,

@@ -17,6 +17,9 @@ int ct_debugfs_open(void);
 FILE *ct_tracepoint_open(int tracefs, const char *group, const char *name, const char *file);
 /* Returns the tracepoint's number, or -errno: -ENOENT if the kernel has no such tracepoint. */
 int ct_tracepoint_number(int tracefs, const char *group, const char *name);
+/* Calls `take` for each tracepoint, in alphabetical order. Returns 0 or -errno. */
+int ct_tracepoints_each(int tracefs, void (*take)(const char *group, const char *name, void *data),
+                        void *data);
 /* Attaches the program, on all processors. Returns 0 or -errno. Requires CAP_PERFMON. */
 int ct_tracepoint_attach(const struct bpf_program *program, int number, uint64_t cookie,
                          struct bpf_link **link);

@@ -7,6 +7,7 @@ import subprocess
 from cudatrace_test import CUDATRACE, SIMCUDA, SOURCE, WORKLOADS, Session, can, check, equal
 from probing import PROBE  # noqa: F401: skips without a probe
 
+HAS_KPROBES = os.path.exists("/sys/bus/event_source/devices/kprobe")
 LIBRARY = SIMCUDA / "libcuda.so.1"
 CPP = WORKLOADS / "libhookable_cpp.so"
 
@@ -164,13 +165,47 @@ def not_tables(s):
 def installed(s):
     """Checks that the tables installed with cudatrace have no errors, except that their targets may be missing on this machine."""
     tables = sorted((SOURCE / "dist/hooks").glob("*.hooks"))
-    check(len(tables) >= 4, "tables are missing")
+    check(len(tables) >= 5, "tables are missing")
     for table in tables:
         done = probe(table, "--dry-run")
         check(done.returncode in (0, 1), table, "has errors:", done.stderr)
         for line in done.stderr.splitlines():
-            check(re.fullmatch(r".*:\d+: \w+: (the kernel has no (function|tracepoint) .*|/.*: No such file or directory|/.* does not export .*|tracefs .*)",
+            check(re.fullmatch(r".*:\d+: uprobe:/.*: (nothing on this machine matches|\d+ targets.*)", line) or
+                  re.fullmatch(r".*:\d+: \w+: (the kernel has no (function|tracepoint) .*|/.*: No such file or directory|/.* does not export .*|tracefs .*)",
                                line), "an error in a table that is installed:", line)
+
+
+def patterns(s):
+    """Checks that a pattern stands for all targets that match and can be hooked, except those of earlier lines."""
+    plain = WORKLOADS / "libhookable.so"
+
+    def found(*lines):
+        done = probe(written(s, "".join(f"{line}\n" for line in lines)), "--dry-run")
+        return done.returncode, [line.split() for line in done.stdout.splitlines()], done.stderr.replace(f"{s.dir}/hooks:", "")
+
+    targets = [[name, f"uprobe:{plain}:{name}"] for name in ("hookable_name", "hookable_around", "hookable_put")]
+    status, rows, errors = found(f"uprobe:{plain}:hookable_*")
+    equal((status, sorted(rows), errors), (0, sorted(targets), f"1: uprobe:{plain}:hookable_*: 3 targets\n"), "the names of the functions")
+    status, rows, errors = found(f"uprobe:{plain}:hookable_put put x=arg2:s32", f"uprobe:{WORKLOADS}/libhookabl[e].so:*a* both if arg0 > 1 nothrow")
+    equal((status, sorted(rows)), (0, [["both", f"uprobe:{plain}:hookable_around"], ["both", f"uprobe:{plain}:hookable_name"],
+                                       ["put", f"uprobe:{plain}:hookable_put"]]), "one name for all")
+    equal(errors, f"2: uprobe:{WORKLOADS}/libhookabl[e].so:*a*: 2 targets\n", "the number of targets")
+    equal(found(f"uprobe:{CPP}:hookable_*"), (1, [], f"1: uprobe:{CPP}:hookable_*: 3 functions match, but a hook is possible on none; --list "
+                                                     "names the reasons\n"), "functions that can only be hooked at entry")
+    equal(len(found(f"uprobe:{CPP}:hookable_* * at entry")[1]), 3, "hooks at entry")
+    status, rows, errors = found(f"uprobe:{LIBRARY}:cuMem*", "uprobe:/no/such*:f", "kprobe:no_such_function_*|nor_this?")
+    no_function = "nothing on this machine matches" if HAS_KPROBES else "the kernel has no kprobes (CONFIG_KPROBES)"
+    check(status == 1 and not rows and re.fullmatch(
+        rf"1: uprobe:{LIBRARY}:cuMem\*: \d+ functions match, but a hook is possible on none; .*\n2: uprobe:/no/such\*:f: nothing on this machine "
+        rf"matches\n3: kprobe:no_such_function_\*\|nor_this\?: {re.escape(no_function)}\n", errors), "patterns that match nothing", errors)
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    if os.path.exists(libc):
+        status, rows, errors = found(f"uprobe:{plain}:hookable_put", f"uprobe:{libc}:*", f"uprobe:{libc}:getpid")
+        check(status == 1 and re.search(r"^2: uprobe:.*: \d{4} targets match, and the table has room for 254: narrow the pattern$", errors, re.M), errors)
+        equal(rows, [["hookable_put", f"uprobe:{plain}:hookable_put"], ["getpid", f"uprobe:{libc}:getpid"]], "the other lines")
+    if can("tracefs", "a pattern of tracepoints"):
+        status, rows, errors = found("tracepoint:sched:sched_process_*")
+        check(status == 0 and ["sched_process_exit", "tracepoint:sched:sched_process_exit"] in rows and len(rows) >= 4, rows)
 
 
 def without_file(s):
@@ -198,7 +233,7 @@ def without_file(s):
     equal(found()[2], "cudatrace: probe: --dry-run needs --hooks FILE or --hook LINE\n", "no table")
 
 
-for case in good, bad, not_tables, installed, without_file:
+for case in good, bad, patterns, not_tables, installed, without_file:
     print(case.__name__, flush=True)
     with Session() as s:
         case(s)

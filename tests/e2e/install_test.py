@@ -11,7 +11,7 @@ WANTED = """bin/cudatrace bin/cudatraced lib/libcudatrace.so lib/libcudatrace-gp
 share/man/man1/cudatrace.1 share/man/man1/cudatraced.1 share/doc/cudatrace/CHANGELOG.md share/doc/cudatrace/LICENSE share/doc/cudatrace/logrotate
 share/bash-completion/completions/cudatrace share/bash-completion/completions/cudatraced share/zsh/site-functions/_cudatrace
 share/fish/vendor_completions.d/cudatrace.fish share/fish/vendor_completions.d/cudatraced.fish
-share/cudatrace/hooks/driver.hooks share/cudatrace/hooks/inference.hooks share/cudatrace/hooks/scheduling.hooks
+share/cudatrace/hooks/driver.hooks share/cudatrace/hooks/inference.hooks share/cudatrace/hooks/libraries.hooks share/cudatrace/hooks/scheduling.hooks
 share/cudatrace/hooks/uvm.hooks
 lib/systemd/user/cudatraced.service lib/systemd/system/cudatraced@.service""".split()
 

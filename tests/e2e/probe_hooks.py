@@ -208,6 +208,21 @@ def reload(s):
     s.check_identity(lost=0)
 
 
+def pattern(s):
+    """Checks that a pattern records the calls of all functions that match, under their own names or under one name."""
+    hooks = Hooks(s, f"uprobe:{LIBRARY}:hookable_*")
+    check("3 targets" in hooks.probe.said and "probe: 3 of 3 hooks are attached" in hooks.probe.said, hooks.probe.said)
+    pid = hooks.run("--times", 0)
+    separate = dict(s.rows("SELECT name, count(*) FROM hooks WHERE pid = ? GROUP BY name", pid))
+    equal(separate, {"hookable_put": 4, "hookable_name": 3, "hookable_around": 1}, "calls by function")
+    hooks.file.write_text(f"uprobe:{LIBRARY}:hookable_* together\n")
+    hooks.probe.child.send_signal(signal.SIGHUP)
+    hooks.probe.await_line("3 of 3 hooks are attached")
+    pid = hooks.run("--times", 0)
+    equal(s.rows("SELECT name, count(*) FROM hooks WHERE pid = ? GROUP BY name", pid), [("together", 8)], "calls of all")
+    hooks.probe.end()
+
+
 def refused(s):
     """Checks that the probe reports hooks that it cannot attach, and that the other hooks record calls."""
     hooks = Hooks(s, f"{PUT} put", "kprobe:no_such_function none", f"uprobe:{s.driver_file}:{CALL} twice", f"{PUT} again")
@@ -220,7 +235,7 @@ def refused(s):
     hooks.probe.end()
 
 
-CASES = values, depths, entries, examined_callers, conditions, tracepoints, machine, machine_losses, reload, refused
+CASES = values, depths, entries, examined_callers, conditions, tracepoints, machine, machine_losses, reload, pattern, refused
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
