@@ -2,6 +2,7 @@
 
 #include "correlation.h"
 #include "current.h"
+#include "descriptor.h"
 #include "error_guard.h"
 #include "find_daemon.h"
 #include "fork.h"
@@ -19,7 +20,6 @@
 #include "test_point.h"
 #include "thread.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -460,14 +460,9 @@ void ct_gpu_end(void)
  * and its ID may have been given to a thread of the program. */
 static bool is_other(int32_t tid)
 {
-    char path[64], name[sizeof(THREAD_NAME)] = "";
+    char path[64], name[32];
     snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)tid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const bool is_other = fd >= 0 && (read(fd, name, sizeof(name)) != sizeof(name) ||
-                                      memcmp(name, THREAD_NAME, sizeof(name) - 1) != 0);
-    if (fd >= 0)
-        close(fd);
-    return is_other;
+    return ct_descriptor_read(path, name, sizeof(name)) > 0 && strcmp(name, THREAD_NAME "\n") != 0;
 }
 
 /* The C library counts a thread until shortly before the kernel does. */
@@ -479,8 +474,10 @@ static bool has_thread(void)
 
 void ct_gpu_quit(void)
 {
-    if (atomic_load(&thread_id) == 0 || ct_self == &ct_untraced || ct_fork_memory() != CT_MEMORY_OWN ||
-        !ct_system_begin())
+    const uint32_t now = atomic_load(&phase);
+    const bool is_recording = now == PHASE_STARTING || now == PHASE_ON;
+    if ((!is_recording && atomic_load(&thread_id) == 0) || ct_self == &ct_untraced ||
+        ct_fork_memory() != CT_MEMORY_OWN || !ct_system_begin())
         return;
     CT_ERROR_GUARD;
     const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
@@ -507,6 +504,7 @@ void ct_gpu_forget(void)
         atomic_store(&phase, PHASE_OVER);
     atomic_store(&ct_gpu_is_awaiting, false);
     atomic_store(&order, ORDER_NONE);
+    atomic_store(&thread_id, 0);
     ct_gpu_gate_forget();
     ct_gpu_lane_forget();
 }
