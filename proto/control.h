@@ -10,7 +10,8 @@
  * alone proves nothing. The lock is an open-file-description lock, which the kernel drops when the holder
  * exits. Hooks check the lock with F_GETLK. A tool that cleans up after a killed daemon takes a process lock
  * instead, so that F_GETLK reports the tool's pid. Hooks therefore do not mistake the tool for a daemon, and
- * a starting daemon waits until the tool is done. */
+ * a starting daemon waits until the tool is done. It also waits for a daemon that is stopping or has been
+ * killed (collector/loop/control_lock.h). */
 #ifndef CT_PROTO_CONTROL_H
 #define CT_PROTO_CONTROL_H
 

@@ -350,6 +350,7 @@ static void set_defaults(struct command_line *line)
                                                 .ring_bytes = CT_RING_BYTES_DEFAULT,
                                                 .gpu_interval_ns = CT_GPU_INTERVAL_DEFAULT_NS,
                                                 .workers = usual_workers(),
+                                                .starter = -1,
                                                 .clock = CT_CLOCK_CHOSEN } };
 }
 
@@ -518,7 +519,7 @@ static int run(const struct ct_daemon_options *options, const struct readiness *
     return status;
 }
 
-static int run_in_background(const struct ct_daemon_options *options, struct readiness *readiness)
+static int run_in_background(struct ct_daemon_options *options, struct readiness *readiness)
 {
     /* Close all descriptors inherited from the caller, such as a pipe or a lock that another process is
      * waiting for. */
@@ -538,7 +539,7 @@ static int run_in_background(const struct ct_daemon_options *options, struct rea
         setsid();
         if (chdir("/") != 0)
             fprintf(stderr, "cudatraced: cannot change to the directory '/': %s\n", strerror(errno));
-        readiness->fd = ends[1];
+        readiness->fd = options->starter = ends[1];
         exit(run(options, readiness));
     }
     close(ends[1]);

@@ -507,7 +507,7 @@ static int start(struct daemon *daemon, char *message)
         return cannot_start("", error, message);
     if (ct_session_open(&daemon->session, options->shm_dir, options->session, options->system,
                         ct_trace_identity(options->database), options->ring_bytes, options->clock,
-                        message) != 0)
+                        options->starter, message) != 0)
         return 1;
     struct ct_ledger *ledger = &daemon->collection.ledger;
     /* Check the recording's file first, but overwrite the file only once the database is open. */

@@ -20,6 +20,7 @@ struct ct_daemon_options {
     struct ct_bounds bounds;
     unsigned workers;       /* number of threads that store, 1 to CT_WORKERS_MAX */
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the clock that the kernel trusts */
+    int starter;            /* a pipe that the process waiting for on_ready() reads; -1: no such process */
     bool foreground;        /* a service manager may be waiting for this process */
     bool on_terminal;       /* a hang-up of the terminal stops the daemon */
     gid_t readers;          /* a group that may read the database, or CT_NO_GROUP */

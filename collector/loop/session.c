@@ -2,6 +2,7 @@
 
 #include "claimed_name.h"
 #include "clock_source.h"
+#include "control_lock.h"
 #include "log.h"
 #include "private_file.h"
 #include "segment.h"
@@ -17,31 +18,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Takes an open file description lock, which no other close() in this process can drop. A lock with a process
- * ID belongs to a tool (proto/control.h), which will release it soon. */
-static int lock(int fd)
-{
-    enum { STEPS = 2500 };
-    const struct timespec step = { .tv_nsec = 2000000 };
-    for (int i = 0; i < STEPS; i++) {
-        struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET }, held = whole;
-        if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
-            return 0;
-        if (fcntl(fd, F_OFD_GETLK, &held) != 0 || (held.l_type != F_UNLCK && held.l_pid <= 0))
-            return -1;
-        nanosleep(&step, NULL);
-    }
-    return -1;
-}
-
-/* Returns whether a read lock keeps daemons out. Any user with read access can take a read lock, while
- * daemons take write locks. */
-static bool is_held_by_readers(int fd)
-{
-    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    return fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_RDLCK;
-}
 
 static bool still_named(const struct ct_session *session)
 {
@@ -102,8 +78,8 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
     control->system = system;
     control->trace = trace;
     control->ring_bytes = ring_bytes;
-    control->daemon_pid = getpid();
     atomic_store(&control->closing, 0);
+    control->daemon_pid = getpid(); /* only now, so that this daemon never seems to be stopping */
     control->version = CT_PROTO_VERSION;
     control->bytes = sizeof(*control);
     control->magic = CT_CONTROL_MAGIC;
@@ -144,45 +120,48 @@ static bool open_file(struct ct_session *session, char message[CT_MESSAGE_BYTES]
     return false;
 }
 
-static bool own_file(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
+/* `readers` may be NULL, as in ct_private_own_fd(). */
+static bool own_file(const struct ct_session *session, const struct ct_private_readers *readers,
+                     char message[CT_MESSAGE_BYTES])
 {
-    const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
     char reason[CT_MESSAGE_BYTES / 2];
-    if (ct_private_own_fd(session->fd, session->path, session->system ? &all : &CT_PRIVATE, reason,
-                          sizeof(reason)) == 0)
+    if (ct_private_own_fd(session->fd, session->path, readers, reason, sizeof(reason)) == 0)
         return true;
     snprintf(message, CT_MESSAGE_BYTES, "%s; remove it, or choose another --session", reason);
     return false;
 }
 
-static void report_holder(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
+static bool is_own_file(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
 {
-    struct ct_control held = { 0 };
-    if (pread(session->fd, &held, offsetof(struct ct_control, gpu_until_ns), 0) < 0)
-        held.daemon_pid = 0;
-    snprintf(message, CT_MESSAGE_BYTES,
-             "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace "
-             "stop`, or choose "
-             "another --session",
-             session->name, held.daemon_pid);
+    return own_file(session, NULL, message);
+}
+
+/* Call only after locking the file. A user who can read the file could lock it first. */
+static bool share_file(const struct ct_session *session, char message[CT_MESSAGE_BYTES])
+{
+    const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
+    return own_file(session, session->system ? &all : &CT_PRIVATE, message);
 }
 
 enum locking { LOCKED, LOCK_AGAIN, LOCK_FAILED };
 
 /* Returns LOCK_AGAIN if the path no longer names the file. */
-static enum locking lock_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
+static enum locking lock_file(struct ct_session *session, struct ct_control_wait *wait,
+                              char message[CT_MESSAGE_BYTES])
 {
-    if (lock(session->fd) == 0) {
+    const enum ct_control_locking locking = ct_control_lock(session->fd, wait, message);
+    if (locking == CT_CONTROL_LOCKED) {
         CT_TEST_POINT("session.locked");
         return still_named(session) ? LOCKED : LOCK_AGAIN; /* a stopping daemon may have removed the file */
     }
-    if (session->system && is_held_by_readers(session->fd)) {
+    if (locking == CT_CONTROL_READ && session->system) {
         ct_log(CT_LOG_session_made_anew, "recreated %s, because a user with read access had locked it",
                session->path);
         unlink(session->path);
         return LOCK_AGAIN;
     }
-    report_holder(session, message);
+    if (locking == CT_CONTROL_READ)
+        ct_message(message, "cannot lock '%s': another program has locked it for reading", session->path);
     return LOCK_FAILED;
 }
 
@@ -203,18 +182,21 @@ static bool clear_path(const struct ct_session *session, char message[CT_MESSAGE
 }
 
 /* Opens and locks the file at the path. */
-static bool take_file(struct ct_session *session, char message[CT_MESSAGE_BYTES])
+static bool take_file(struct ct_session *session, int starter, char message[CT_MESSAGE_BYTES])
 {
     enum { TRIES = 100 }; /* another user may take the name again between two steps */
     enum locking locking = LOCK_AGAIN;
+    struct ct_control_wait wait = ct_control_wait_begin(session->name, starter);
     for (int i = 0; i < TRIES && locking == LOCK_AGAIN; i++) {
         locking = LOCK_FAILED;
         if (!clear_path(session, message))
             break;
-        if (open_file(session, message) && own_file(session, message))
-            locking = lock_file(session, message);
+        if (open_file(session, message) && is_own_file(session, message))
+            locking = lock_file(session, &wait, message);
         else if (ct_taken_is_foreign(session->path))
             locking = LOCK_AGAIN;
+        if (locking == LOCKED && !share_file(session, message))
+            locking = LOCK_FAILED;
         if (locking != LOCKED)
             close_file(session);
     }
@@ -264,11 +246,12 @@ static bool take_control(struct ct_session *session, uint64_t trace, uint64_t ri
 }
 
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
-                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES])
+                    uint64_t trace, uint64_t ring_bytes, int clock, int starter,
+                    char message[CT_MESSAGE_BYTES])
 {
     *session =
         (struct ct_session){ .fd = -1, .dir = dir, .uid = ct_session_uid(), .system = system, .bell = -1 };
-    if (!name_files(session, name, message) || !take_file(session, message))
+    if (!name_files(session, name, message) || !take_file(session, starter, message))
         return -1;
     if (!map_file(session, message))
         goto fail_file;

@@ -40,9 +40,11 @@ enum { CT_CLOCK_CHOSEN = -1 };
  * if there is one. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN. A session left behind by a killed
  * daemon keeps its clock, and is not taken if a different clock is requested. If `system` is set, the session
  * is for the processes of all users. `trace` identifies the trace being written. The caller keeps ownership
- * of `dir`. */
+ * of `dir`. Waits for a daemon of the session that is stopping or exiting (control_lock.h), unless the pipe
+ * `starter` is closed. */
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
-                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES]);
+                    uint64_t trace, uint64_t ring_bytes, int clock, int starter,
+                    char message[CT_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop thread whenever a producer rings. Returns 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);

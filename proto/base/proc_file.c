@@ -32,7 +32,9 @@ int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes)
 
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat)
 {
-    enum { STATE = 3, THREADS = 20, START = 22, EXIT_CODE = 52 }; /* numbers of fields in proc(5) */
+    /* Numbers of fields in proc(5). */
+    enum { STATE = 3, FLAGS = 9, THREADS = 20, START = 22, EXIT_CODE = 52 };
+    enum { EXITING = 0x4, SIGNALED = 0x400 }; /* PF_EXITING and PF_SIGNALED of the kernel */
     char text[1024];
     const int error = ct_proc_read(pid, "stat", text, sizeof(text));
     if (error)
@@ -45,6 +47,8 @@ int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat)
         if (i == STATE) {
             stat->first_ended = *field == 'Z' || *field == 'X';
             stat->is_stopped = *field == 'T';
+        } else if (i == FLAGS) {
+            stat->first_ending = stat->first_ended || (strtoul(field, NULL, 10) & (EXITING | SIGNALED)) != 0;
         } else if (i == THREADS) {
             threads = strtoull(field, NULL, 10);
         } else if (i == START) {
@@ -55,6 +59,13 @@ int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat)
     }
     stat->ended = stat->first_ended && threads < 2;
     return stat->start_ticks ? 0 : -EPROTO;
+}
+
+/* Returns the signals in a line of /proc/PID/status, or 0 if there is no such line. */
+static uint64_t signals_of(const char *status, const char *line)
+{
+    const char *at = strstr(status, line);
+    return at ? strtoull(at + strlen(line), NULL, 16) : 0;
 }
 
 int ct_proc_status(int32_t pid, struct ct_proc_status *status)
@@ -69,6 +80,7 @@ int ct_proc_status(int32_t pid, struct ct_proc_status *status)
         sscanf(uid, "\nUid: %u %u %u", &status->real, &status->effective, &status->saved) != 3 ||
         sscanf(gid, "\nGid: %*u %u", &status->group) != 1)
         return -EPROTO;
+    status->pending = signals_of(text, "\nSigPnd:") | signals_of(text, "\nShdPnd:");
     char *line = strstr(text, "\nNSpid:");
     if (line) {
         line++;

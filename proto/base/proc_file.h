@@ -19,17 +19,20 @@ struct ct_proc_stat {
     uint64_t start_ticks;
     bool ended;        /* a zombie without running threads */
     bool first_ended;  /* the first thread has exited; other threads may be running */
+    bool first_ending; /* the first thread has exited, is exiting, or is about to because of a signal */
     bool is_stopped;   /* the first thread was stopped by a signal, not by a debugger */
     int32_t exit_code; /* as returned by wait(); 0 if the reader lacks permission */
 };
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat);
 
-/* Fields of /proc/PID/status: the process's users, its group (which a program may change), and its pid in its
- * own namespace (the last number in NSpid, since Linux 4.1). */
+/* Fields of /proc/PID/status: the process's users, its group (which a program may change), its pid in its own
+ * namespace (the last number in NSpid, since Linux 4.1), and the signals that the process and its first
+ * thread have not taken yet. SIGKILL stays among these until the process has exited. */
 struct ct_proc_status {
     uid_t real, effective, saved;
     gid_t group;       /* the effective one */
     int32_t inner_pid; /* 0 before Linux 4.1 */
+    uint64_t pending;  /* bit N - 1 is set for signal N */
 };
 int ct_proc_status(int32_t pid, struct ct_proc_status *status);
 

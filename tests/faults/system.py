@@ -12,7 +12,7 @@ import sys
 import time
 
 from daemon_test import Deadly
-from fault_test import DEADLINE_S, Session, WORKLOADS, by_tier, can, check, equal, fifo, promise
+from fault_test import DEADLINE_S, Session, WORKLOADS, at_point, by_tier, can, check, equal, fifo, promise
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
 
 GROUP, MEMBER = 12003, 12004
@@ -321,7 +321,7 @@ def killed_and_locked_out(u):
         with locked_by(BOB, shm(s, 0)):
             u.run(ALICE, u.calls, "--calls", 100, preload=True)  # the hook does not mistake the lock's holder for a daemon
             equal(glob.glob(shm(s, ALICE, ".system.*")), [segment_of(s, ALICE, child.pid)], "her segments")
-            s.start_daemon("--system")
+            s.start_daemon("--system", env=dict(os.environ, **at_point("control_lock.waiting")))  # would be killed if it waited for him
             u.run(BOB, u.cudatrace, "flush", "--session", s.name)
             equal(s.value("SELECT uid FROM processes WHERE pid = ? AND state = 'running'", child.pid), ALICE, "hers, after a restart")
 
