@@ -30,8 +30,10 @@ def held_while_exiting(s):
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     equal(status >> 8, signal.SIGTRAP | PTRACE_EVENT_EXIT << 8, "how the killed daemon stopped")
-    yield pid
-    ptrace(PTRACE_CONT, pid)
+    try:
+        yield pid
+    finally:
+        ptrace(PTRACE_CONT, pid)
     equal(s.daemon.wait(DEADLINE_S), -signal.SIGKILL, "how the daemon ended")
 
 
@@ -40,8 +42,10 @@ def held_while_stopping(s):
     """Orders the daemon, which was started with a test point, to stop, and suspends it there."""
     s.daemon.send_signal(signal.SIGTERM)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED | os.WNOWAIT)
-    yield s.daemon.pid
-    s.daemon.send_signal(signal.SIGCONT)
+    try:
+        yield s.daemon.pid
+    finally:
+        s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "how the daemon ended")
 
 
@@ -51,8 +55,10 @@ def held_before_stopping(s):
     s.daemon.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED | os.WNOWAIT)
     s.daemon.send_signal(signal.SIGTERM)
-    yield s.daemon.pid
-    s.daemon.send_signal(signal.SIGCONT)
+    try:
+        yield s.daemon.pid
+    finally:
+        s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "how the daemon ended")
 
 
