@@ -28,7 +28,10 @@ INSERT INTO duration   SELECT * FROM past.duration   WHERE process_id IN (SELECT
 INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO object_name
 SELECT * FROM past.object_name WHERE process_id IN (SELECT process_id FROM process);
-INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
+INSERT INTO allocation (call_id, process_id, kind, address, bytes, freed_ns, pool, holders, settled)
+SELECT call_id, process_id, kind, address, bytes, freed_ns, pool, holders, settled
+  FROM past.allocation
+ WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
 -- Copies the newest correlations whose work may still arrive, because work arrives up to seconds after its call. The work
 -- of a stream is returned in order. Therefore, nothing more arrives for a call in a stream that has returned work of a later
 -- call.

@@ -270,59 +270,86 @@ INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3,
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
+-- Returns allocation.family for a kind. SQLite would create a table for IN whenever a statement is run.
+-- macro: family_of(kind)
+CASE :kind WHEN 'device' THEN 'memory' WHEN 'managed' THEN 'memory' WHEN 'host' THEN 'memory'
+           WHEN 'pool' THEN 'memory' WHEN 'ipc' THEN 'memory' WHEN 'external' THEN 'memory' ELSE :kind END
+
 -- Frees memory for a call that began at ?3 and returned at ?4: the latest allocation made before the call began and not
 -- freed by another call. Successive calls in a thread may be closer together than the error in their times
 -- (collector/source/ticks.h). Therefore, if nothing else matches, an allocation made at most ?6 nanoseconds after the
--- beginning of the call is taken.
+-- beginning of the call is taken. Of the allocations that were superseded after the call began, the first 16 are compared,
+-- because any number may remain if frees are not recorded. The first is the right one, unless allocations arrived late.
 -- name: free_allocation
 UPDATE allocation
    SET holders = max(holders - 1, 0),
        freed_ns = CASE WHEN holders > 1 THEN NULL ELSE ?4 END,
        settled = holders <= 1
  WHERE call_id = (SELECT call_id
-                    FROM allocation
-                   WHERE process_id = ?1 AND address = ?2 AND settled = 0
-                     AND (freed_ns IS NULL OR freed_ns >= ?3) AND call_id <= ?3 + ?6
-                     AND (kind = ?7
-                          OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
-                              AND ?7 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')))
+                    FROM (SELECT call_id
+                            FROM allocation
+                           WHERE process_id = ?1 AND family = family_of(?7) AND address = ?2 AND freed_ns IS NULL
+                           UNION ALL
+                          SELECT call_id
+                            FROM (SELECT call_id
+                                    FROM allocation
+                                   WHERE process_id = ?1 AND family = family_of(?7) AND address = ?2
+                                     AND settled = 0 AND freed_ns >= ?3
+                                   ORDER BY freed_ns
+                                   LIMIT 16))
+                   WHERE call_id <= ?3 + ?6
                    ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)
                    LIMIT 1);
 
--- Frees all allocations in a range of ?5 bytes, by the same rules as free_allocation.
--- name: free_range
-UPDATE allocation
-   SET holders = max(holders - 1, 0),
-       freed_ns = CASE WHEN holders > 1 THEN NULL ELSE ?4 END,
-       settled = holders <= 1
- WHERE call_id IN (SELECT call_id
-                     FROM (SELECT call_id,
-                                  row_number() OVER (PARTITION BY address
-                                                     ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)) AS place
-                             FROM allocation
-                            WHERE process_id = ?1 AND address >= ?2 AND address < ?2 + ?5 AND settled = 0
-                              AND (freed_ns IS NULL OR freed_ns >= ?3) AND call_id <= ?3 + ?6 AND kind = ?7)
-                    WHERE place = 1);
+-- Finds the first address from ?2 to ?3 where memory is held.
+-- name: next_held
+SELECT address
+  FROM allocation
+ WHERE process_id = ?1 AND family = family_of(?4) AND address BETWEEN ?2 AND ?3 AND freed_ns IS NULL
+ ORDER BY address
+ LIMIT 1;
+
+-- Finds the first address from ?2 to ?3 with an allocation that was superseded, and whose free has not been recorded.
+-- name: next_superseded
+SELECT address
+  FROM allocation
+ WHERE process_id = ?1 AND family = family_of(?4) AND address BETWEEN ?2 AND ?3 AND settled = 0 AND freed_ns IS NOT NULL
+ ORDER BY address
+ LIMIT 1;
 
 -- name: count_unknown_free
 UPDATE process SET unknown_frees = unknown_frees + ?2 WHERE process_id = ?1;
 
 -- If an address is allocated again, it was freed before, by a call that has not returned yet or was not recorded.
+-- Changes one row, and is repeated until it changes none. If it could change several rows, SQLite would create a table of
+-- their IDs whenever the statement is run.
 -- name: supersede_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = ?3
- WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND freed_ns IS NULL AND call_id < ?3
-   AND (kind = ?4
-        OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
-            AND ?4 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
+ WHERE call_id = (SELECT call_id
+                    FROM allocation
+                   WHERE process_id = ?1 AND family = family_of(?4) AND address = ?2 AND freed_ns IS NULL
+                     AND call_id < ?3
+                   LIMIT 1);
 
--- Handles an allocation that arrives late, after a more recent allocation at the same address.
+-- Handles an allocation that arrives late, after a more recent allocation at the same address. Of the allocations that
+-- were superseded later, 16 are compared, as in free_allocation.
 -- name: supersede_late_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = younger.call_id
   FROM (SELECT min(call_id) AS call_id
-          FROM allocation
-         WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND call_id > ?3) AS younger
+          FROM (SELECT call_id
+                  FROM allocation
+                 WHERE process_id = ?1 AND family = family_of(?4) AND address = ?2 AND freed_ns IS NULL
+                 UNION ALL
+                SELECT call_id
+                  FROM (SELECT call_id
+                          FROM allocation
+                         WHERE process_id = ?1 AND family = family_of(?4) AND address = ?2
+                           AND settled = 0 AND freed_ns > ?3
+                         ORDER BY freed_ns
+                         LIMIT 16))
+         WHERE call_id > ?3) AS younger
  WHERE allocation.call_id = ?3 AND allocation.freed_ns IS NULL AND younger.call_id IS NOT NULL;
 
 -- Adds a holder to memory that the process already holds. If the process does not hold it, insert_shared_allocation
@@ -330,19 +357,21 @@ UPDATE allocation
 -- name: share_allocation
 UPDATE allocation
    SET holders = holders + 1
- WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND freed_ns IS NULL AND kind = ?3;
+ WHERE process_id = ?1 AND family = family_of(?3) AND address = ?2 AND freed_ns IS NULL AND kind = ?3;
 
 -- name: insert_shared_allocation
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
 SELECT ?1, ?2, ?3, ?4, ?5, 1, 0, ?6
  WHERE NOT EXISTS (SELECT 1 FROM allocation
-                    WHERE process_id = ?2 AND address = ?3 AND settled = 0 AND freed_ns IS NULL AND kind = ?6);
+                    WHERE process_id = ?2 AND family = family_of(?6) AND address = ?3 AND freed_ns IS NULL
+                      AND kind = ?6);
 
 -- Sets the size of memory that another process shares, after the program has queried it.
 -- name: size_allocation
 UPDATE allocation
    SET bytes = ?3
- WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND freed_ns IS NULL AND bytes IS NULL AND kind = 'ipc';
+ WHERE process_id = ?1 AND family = family_of('ipc') AND address = ?2 AND freed_ns IS NULL
+   AND bytes IS NULL AND kind = 'ipc';
 
 -- name: insert_subject
 INSERT INTO subject (subject_id, process_id, captured, role_1, handle_1, role_2, handle_2, role_3, handle_3)

@@ -211,10 +211,18 @@ CREATE TABLE allocation (
     freed_ns   INTEGER,                    -- return time of the call that freed it
     pool       INTEGER,                    -- handle of its source, NULL for none or the default
     holders    INTEGER NOT NULL,           -- frees still needed
-    settled    INTEGER NOT NULL            -- 0: held, or freed_ns is when the address was allocated again, because the call
+    settled    INTEGER NOT NULL,           -- 0: held, or freed_ns is when the address was allocated again, because the call
                                            -- that freed the memory has not returned yet, or was not recorded
+    -- The kinds of a family are freed by the same calls.
+    family     TEXT GENERATED ALWAYS AS (
+        CASE kind WHEN 'device' THEN 'memory' WHEN 'managed' THEN 'memory' WHEN 'host' THEN 'memory'
+                  WHEN 'pool' THEN 'memory' WHEN 'ipc' THEN 'memory' WHEN 'external' THEN 'memory' ELSE kind END
+    )
 );
-CREATE INDEX allocation_held ON allocation (process_id, address) WHERE settled = 0;
+CREATE INDEX allocation_held ON allocation (process_id, family, address) WHERE freed_ns IS NULL;
+-- In the order of freed_ns, so that a free need not read the allocations that were superseded before it began.
+CREATE INDEX allocation_superseded ON allocation (process_id, family, address, freed_ns)
+ WHERE settled = 0 AND freed_ns IS NOT NULL;
 
 CREATE TABLE role (
     -- The kinds of handle: stream, event, context, … (proto/role.def).

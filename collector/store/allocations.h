@@ -13,8 +13,11 @@ struct ct_store;
 /* Marks memory as freed. `value` has CT_FREE_VALUES values. If no matching allocation is known, counts the
  * call in process.unknown_frees. Returns 0 or -1. */
 int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind);
+/* Marks memory that the process holds at the address as freed, because the address was allocated again.
+ * `value` is process_id, address, call_id. Returns 0 or -1. */
+int ct_store_supersede_allocation(struct ct_store *store, const int64_t *value, const char *kind);
 /* Given an allocation whose row arrived late, checks whether a call that was kept (because it freed unknown
  * memory) freed this allocation. `value` is process_id, address, call_id. Returns 0 or -1. */
-int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value);
+int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value, const char *kind);
 
 #endif

@@ -15,7 +15,7 @@
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
 /* The costs of deferred statements and their strings, measured in rows of plain calls. A row takes about 0.3
  * us here. Strings are charged too, so that no user can fill a batch with strings. */
-enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, TEXT_BYTES_EACH = 32 };
+enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, RANGE_EFFORT = 64, TEXT_BYTES_EACH = 32 };
 
 struct deferred {
     uint16_t statement;
@@ -23,12 +23,23 @@ struct deferred {
     uint32_t text_bytes; /* including the NUL, padded to 8; 0: no text */
 };
 
+static uint64_t effort_of(enum ct_statement statement, const int64_t *value)
+{
+    switch (statement) {
+    case CT_SQL_insert_kernel:
+        return KERNEL_EFFORT;
+    case CT_SQL_free_allocation:
+        return value[4] > 1 ? RANGE_EFFORT : DEFERRED_EFFORT;
+    default:
+        return DEFERRED_EFFORT;
+    }
+}
+
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
                     const char *text)
 {
     const size_t text_bytes = text ? (strlen(text) + 8) & ~(size_t)7 : 0;
-    store->effort +=
-        (statement == CT_SQL_insert_kernel ? KERNEL_EFFORT : DEFERRED_EFFORT) + text_bytes / TEXT_BYTES_EACH;
+    store->effort += effort_of(statement, value) + text_bytes / TEXT_BYTES_EACH;
     const size_t wanted = sizeof(struct deferred) + values * sizeof(*value) + text_bytes;
     struct ct_deferred *taken = &store->deferred;
     if (!ct_make_room_for(&taken->bytes, taken->used, wanted, &taken->room, 1)) {
@@ -68,8 +79,10 @@ static int run_deferred(struct ct_store *store)
             error = define_kernel(store, value[0], value[1], text);
         } else if (head.statement == CT_SQL_free_allocation) {
             error = ct_store_free_allocation(store, value, text);
+        } else if (head.statement == CT_SQL_supersede_allocation) {
+            error = ct_store_supersede_allocation(store, value, text);
         } else if (head.statement == CT_SQL_supersede_late_allocation) {
-            error = ct_store_settle_late_allocation(store, value);
+            error = ct_store_settle_late_allocation(store, value, text);
         } else {
             error = ct_store_ask(store, head.statement, head.values, value, head.text_bytes > 0, &text, NULL);
         }

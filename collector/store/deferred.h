@@ -13,8 +13,8 @@ struct ct_store;
 
 /* Defers a statement with its integers and its string, if any. For insert_kernel, the integers are process_id
  * and number, and the string is the mangled name, for which a row is created too. For free_allocation, there
- * are CT_FREE_VALUES integers, and the string is the kind. free_allocation and supersede_late_allocation call
- * the functions in allocations.h. */
+ * are CT_FREE_VALUES integers. The strings of free_allocation, supersede_allocation and
+ * supersede_late_allocation are kinds. These three call the functions in allocations.h. */
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
                     const char *text);
 

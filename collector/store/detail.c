@@ -87,7 +87,7 @@ static void store_held(const struct context *c, const struct ct_alloc *alloc, co
                        CT_VALUES(c->call_id, c->process_id, address, bytes, pool), kind);
         if ((uint64_t)c->call_id < c->store->calls.last_id)
             ct_store_defer(c->store, CT_SQL_supersede_late_allocation,
-                           CT_VALUES(c->process_id, address, c->call_id), NULL);
+                           CT_VALUES(c->process_id, address, c->call_id), kind);
     }
 }
 

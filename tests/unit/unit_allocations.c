@@ -1,8 +1,9 @@
 /* Tests which call frees which allocation when an address is reused immediately. The result depends on when
- * the calls started and returned, and not on when their records arrive. */
+ * the calls started and returned, and not on when their records arrive. Also counts the work. */
 #include "deferred.h"
 #include "process_rows.h"
 #include "store.h"
+#include "store_state.h"
 #include "stored_calls.h"
 
 #include <sqlite3.h>
@@ -27,6 +28,8 @@ static const struct {
     { "behind a younger one", "a40 l a10 f50-60", "10:40 40:60" },
     { "behind its free and a younger one", "f20-30 a40 l a10 f50-60", "10:30 40:60" },
     { "a free comes late", "a10 a25 f50-60 l f20-40", "10:40 25:60" },
+    { "three that come in the wrong order", "a40 l a30 a10 f35-38 f15-20 f50-60", "10:20 30:38 40:60" },
+    { "the frees of three come last", "a10 a20 a30 f40-50 l f25-45 f15-42", "10:42 20:45 30:50" },
     { "still held", "a10 f20-30 a40", "10:30 40:0" },
 };
 
@@ -45,7 +48,7 @@ static void defer(char kind, int64_t process_id, int64_t address, int64_t from_n
                    "device");
     if (is_late)
         ct_store_defer(store, CT_SQL_supersede_late_allocation, CT_VALUES(process_id, address, from_ns),
-                       NULL);
+                       "device");
 }
 
 /* Makes either one batch for each event, or a single batch for all events. Rolling back a batch must not
@@ -119,6 +122,72 @@ static bool check(sqlite3 *reader, size_t i, int64_t process_id, int64_t base_ns
     return false;
 }
 
+/* Returns the steps of SQLite's virtual machine in all statements since the last call of this function. */
+static long long steps_taken(void)
+{
+    long long steps = 0;
+    for (int i = 0; i < CT_SQL_COUNT; i++)
+        steps += sqlite3_stmt_status(store->statement[i], SQLITE_STMTSTATUS_VM_STEP, true);
+    return steps;
+}
+
+/* Allocates an address again and again without recording the frees. Then makes the given number of rounds at
+ * this address, in which an allocation is freed, unknown memory is freed, an allocation comes late, and the
+ * range around the address is freed. Returns the steps of the rounds. */
+static long long steps_of(int64_t process_id, int unrecorded, int rounds, const char *kind)
+{
+    enum { ROUND_NS = 1000000, ADDRESS = 4096 };
+    int64_t at_ns = process_id * 1000000000000;
+    if (ct_store_begin(store) != 0)
+        abort();
+    for (int i = 0; i < unrecorded + rounds; i++, at_ns += ROUND_NS) {
+        if (i == unrecorded &&
+            (ct_store_commit(store) != 0 || steps_taken() < 0 || ct_store_begin(store) != 0))
+            abort();
+        ct_store_defer(store, CT_SQL_supersede_allocation, CT_VALUES(process_id, ADDRESS, at_ns), kind);
+        ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(at_ns, process_id, ADDRESS, 64, CT_NULL),
+                       kind);
+        if (i < unrecorded)
+            continue;
+        for (int64_t from_ns = at_ns + ROUND_NS / 2; from_ns < at_ns + ROUND_NS; from_ns += ROUND_NS / 8)
+            ct_store_defer(store, CT_SQL_free_allocation,
+                           CT_VALUES(process_id, ADDRESS, from_ns, from_ns + 1000, 1, CT_FREE_SLACK_NS),
+                           kind);
+        ct_store_defer(store, CT_SQL_free_allocation,
+                       CT_VALUES(process_id, 0, at_ns + ROUND_NS / 2, at_ns + ROUND_NS / 2 + 2000,
+                                 2 * ADDRESS, CT_FREE_SLACK_NS),
+                       kind);
+        const int64_t late_ns = process_id * 1000000000000 + i * (ROUND_NS / 4) + 1;
+        ct_store_defer(store, CT_SQL_supersede_allocation, CT_VALUES(process_id, ADDRESS, late_ns), kind);
+        ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(late_ns, process_id, ADDRESS, 64, CT_NULL),
+                       kind);
+        ct_store_defer(store, CT_SQL_supersede_late_allocation, CT_VALUES(process_id, ADDRESS, late_ns),
+                       kind);
+    }
+    if (ct_store_commit(store) != 0)
+        abort();
+    return steps_taken();
+}
+
+/* The work for a call must not depend on how many frees at its address were not recorded. */
+static bool check_work(sqlite3 *writer, int64_t process_id)
+{
+    enum { FEW = 100, MANY = 3000, ROUNDS = 20 };
+    bool fine = true;
+    for (int i = 0; i < 2; i++) {
+        const char *kind = i == 0 ? "device" : "mapped";
+        add_process(writer, process_id);
+        add_process(writer, process_id + 1);
+        const long long few = steps_of(process_id++, FEW, ROUNDS, kind);
+        const long long many = steps_of(process_id++, MANY, ROUNDS, kind);
+        fine &= few > 0 && many < few + few / 10;
+        if (!fine)
+            fprintf(stderr, "%s: %lld steps after %d frees without records, but %lld after %d\n", kind, few,
+                    FEW, many, MANY);
+    }
+    return fine;
+}
+
 int main(void)
 {
     char folder[] = "/tmp/cudatrace-allocations.XXXXXX", path[64], side[80], message[CT_MESSAGE_BYTES];
@@ -138,6 +207,7 @@ int main(void)
             fine &= check(reader, i, id, id * 1000000000);
         }
     }
+    fine &= check_work(reader, id + 1);
     sqlite3_close(reader);
     ct_store_close(store);
     for (const char *const *end = (const char *[]){ "", "-wal", "-shm", NULL }; *end; end++) {
