@@ -35,6 +35,12 @@ static const struct {
 
 static struct ct_store *store;
 
+static void allocate(int64_t process_id, int64_t address, int64_t at_ns, const char *kind)
+{
+    ct_store_defer(store, CT_SQL_supersede_allocation, CT_VALUES(process_id, address, at_ns), kind);
+    ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(at_ns, process_id, address, 64, CT_NULL), kind);
+}
+
 static void defer(char kind, int64_t process_id, int64_t address, int64_t from_ns, int64_t to_ns,
                   bool is_late)
 {
@@ -43,9 +49,7 @@ static void defer(char kind, int64_t process_id, int64_t address, int64_t from_n
                        CT_VALUES(process_id, address, from_ns, to_ns, 1, CT_FREE_SLACK_NS), "device");
         return;
     }
-    ct_store_defer(store, CT_SQL_supersede_allocation, CT_VALUES(process_id, address, from_ns), "device");
-    ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(from_ns, process_id, address, 64, CT_NULL),
-                   "device");
+    allocate(process_id, address, from_ns, "device");
     if (is_late)
         ct_store_defer(store, CT_SQL_supersede_late_allocation, CT_VALUES(process_id, address, from_ns),
                        "device");
@@ -144,9 +148,7 @@ static long long steps_of(int64_t process_id, int unrecorded, int rounds, const 
         if (i == unrecorded &&
             (ct_store_commit(store) != 0 || steps_taken() < 0 || ct_store_begin(store) != 0))
             abort();
-        ct_store_defer(store, CT_SQL_supersede_allocation, CT_VALUES(process_id, ADDRESS, at_ns), kind);
-        ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(at_ns, process_id, ADDRESS, 64, CT_NULL),
-                       kind);
+        allocate(process_id, ADDRESS, at_ns, kind);
         if (i < unrecorded)
             continue;
         for (int64_t from_ns = at_ns + ROUND_NS / 2; from_ns < at_ns + ROUND_NS; from_ns += ROUND_NS / 8)
@@ -188,6 +190,42 @@ static bool check_work(sqlite3 *writer, int64_t process_id)
     return fine;
 }
 
+/* Reserves a range that is mapped in many pieces, and unmaps the whole range. The reservation's record is
+ * late, and the range must stay reserved. */
+static bool check_range(sqlite3 *writer, int64_t process_id)
+{
+    enum { PIECES = 100, PIECE_BYTES = 64, ADDRESS = 4096 };
+    const int64_t base_ns = process_id * 1000000000000;
+    sqlite3_stmt *statement;
+    add_process(writer, process_id);
+    if (ct_store_begin(store) != 0)
+        abort();
+    for (int i = 0; i < PIECES; i++)
+        allocate(process_id, ADDRESS + i * PIECE_BYTES, base_ns + 1 + i, "mapped");
+    allocate(process_id, ADDRESS, base_ns, "reserved");
+    ct_store_defer(store, CT_SQL_supersede_late_allocation, CT_VALUES(process_id, ADDRESS, base_ns),
+                   "reserved");
+    ct_store_defer(store, CT_SQL_free_allocation,
+                   CT_VALUES(process_id, ADDRESS, base_ns + 1000000, base_ns + 2000000, PIECES * PIECE_BYTES,
+                             CT_FREE_SLACK_NS),
+                   "mapped");
+    if (ct_store_commit(store) != 0)
+        abort();
+    sqlite3_prepare_v2(writer,
+                       "SELECT count(*) FILTER (WHERE kind = 'mapped' AND freed_ns IS NOT NULL), "
+                       "count(*) FILTER (WHERE kind = 'reserved' AND freed_ns IS NULL) "
+                       "FROM allocations WHERE process_id = ?1",
+                       -1, &statement, NULL);
+    sqlite3_bind_int64(statement, 1, process_id);
+    const bool fine = sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) == PIECES &&
+                      sqlite3_column_int(statement, 1) == 1;
+    if (!fine)
+        fprintf(stderr, "of %d pieces, %d were unmapped; of one range, %d is reserved\n", PIECES,
+                sqlite3_column_int(statement, 0), sqlite3_column_int(statement, 1));
+    sqlite3_finalize(statement);
+    return fine;
+}
+
 int main(void)
 {
     char folder[] = "/tmp/cudatrace-allocations.XXXXXX", path[64], side[80], message[CT_MESSAGE_BYTES];
@@ -207,7 +245,8 @@ int main(void)
             fine &= check(reader, i, id, id * 1000000000);
         }
     }
-    fine &= check_work(reader, id + 1);
+    fine &= check_range(reader, id + 1);
+    fine &= check_work(reader, id + 2);
     sqlite3_close(reader);
     ct_store_close(store);
     for (const char *const *end = (const char *[]){ "", "-wal", "-shm", NULL }; *end; end++) {
