@@ -74,6 +74,16 @@ static struct holder find_daemon(int fd)
     return (struct holder){ state_of_daemon(control.daemon_pid, is_closing), control.daemon_pid };
 }
 
+/* A daemon that takes the signal that ends it is neither told nor closing for a moment. */
+static struct holder remember(struct ct_control_wait *wait, struct holder holder)
+{
+    if (holder.state == STOPPING || holder.state == EXITING)
+        wait->ending = holder.pid;
+    else if (holder.state == SERVING && holder.pid == wait->ending)
+        holder.state = STOPPING;
+    return holder;
+}
+
 static struct holder find_holder(int fd)
 {
     struct flock held = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -145,7 +155,7 @@ enum ct_control_locking ct_control_lock(int fd, struct ct_control_wait *wait, ch
         const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
         if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
             return CT_CONTROL_LOCKED;
-        const struct holder holder = find_holder(fd);
+        const struct holder holder = remember(wait, find_holder(fd));
         if (holder.state == READ)
             return CT_CONTROL_READ;
         if (holder.state == SERVING || ct_monotonic_ns() >= wait->until_ns) {

@@ -15,6 +15,7 @@ struct ct_control_wait {
     int starter;         /* a pipe: the wait ends when the other end is closed; -1: no pipe */
     uint64_t until_ns;   /* CLOCK_MONOTONIC */
     bool is_logged;
+    int ending; /* process ID of the last daemon that was about to exit; 0: none */
 };
 struct ct_control_wait ct_control_wait_begin(const char *session, int starter);
 

@@ -2,7 +2,7 @@
 preloading the library."""
 import subprocess
 
-from cudatrace_test import CUDATRACE, DEADLINE_S, WORKLOADS, can, check, equal
+from cudatrace_test import CUDATRACE, DEADLINE_S, WORKLOADS, can, check, equal, fifo
 from probing import PROBE, OwnDriver, Probe, await_stored, truth_of
 from untraced import Program
 
@@ -63,8 +63,14 @@ def other_user(s):
 
 def waiting(s):
     """Checks that with --wait, a process that outlives the command is recorded to its end."""
-    script = f"{' '.join(map(str, CALLS))} --seed 4 & exit 0"
-    s.run(CUDATRACE, "run", "--session", s.name, "--probe", "--wait", "--", "sh", "-c", script, preload=False)
+    with fifo(s.dir, "hold") as hold:
+        script = f"{' '.join(map(str, CALLS))} --seed 4 --hold {hold} & exit 0"
+        run = s.start(CUDATRACE, "run", "--session", s.name, "--probe", "--wait", "--", "sh", "-c", script, preload=False, stderr=subprocess.PIPE, text=True)
+        check("still tracing 1 process that outlived the command" in run.stderr.readline(), "run does not wait")
+        with open(hold, "w") as end:
+            end.write("\n")
+        equal(run.communicate(timeout=DEADLINE_S)[1], "", "messages")
+        equal(run.returncode, 0, "the status of run")
     equal(made_by(s, "/calls "), 1, "processes")
 
 

@@ -342,6 +342,7 @@ static int trace_command(struct run_options *options, char **command)
     traced.database = database;
     traced.daemon = daemon;
     ct_mark_make(&traced.mark, &options->choice);
+    traced.mark.is_probed = options->is_probed;
     const struct ct_command_plan plan = { .argv = command,
                                           .prepare = prepare,
                                           .on_orphaned = on_orphaned,

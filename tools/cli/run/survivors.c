@@ -22,6 +22,7 @@ enum { MOMENT_MS = 500, LOOK_MS = 1000 };
 void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice)
 {
     mark->choice = choice;
+    mark->is_probed = false;
     struct ct_proc_stat self = { 0 };
     ct_proc_stat(getpid(), &self);
     mark->start_ticks = self.start_ticks;
@@ -59,13 +60,19 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     return found;
 }
 
+/* Returns whether the process is a cudatrace program, or ends. */
+static bool is_ours(pid_t pid)
+{
+    char name[32] = "";
+    return ct_proc_read(pid, "comm", name, sizeof(name)) != 0 ||
+           strncmp(name, "cudatrace", strlen("cudatrace")) == 0;
+}
+
 /* Returns whether the process has loaded the hook and is not a cudatrace program. Any cudatrace program or
  * daemon that the command started has also loaded the hook, but makes no calls. */
 static bool has_hook(pid_t pid)
 {
-    char name[32] = "";
-    return ct_proc_has_mapped(pid, "libcudatrace.so") && ct_proc_read(pid, "comm", name, sizeof(name)) == 0 &&
-           strncmp(name, "cudatrace", strlen("cudatrace")) != 0;
+    return ct_proc_has_mapped(pid, "libcudatrace.so") && !is_ours(pid);
 }
 
 static void look(struct ct_survivors *survivors, const struct ct_mark *mark)
@@ -77,7 +84,7 @@ static void look(struct ct_survivors *survivors, const struct ct_mark *mark)
     for (size_t i = 0; i < all.count; i++) {
         const struct ct_process *process = &all.process[i];
         if (process->start_ticks < mark->start_ticks || !has_mark(process->pid, mark) ||
-            !has_hook(process->pid) ||
+            !(mark->is_probed ? !is_ours(process->pid) : has_hook(process->pid)) ||
             !ct_make_room(&survivors->survivor, survivors->count, &room, sizeof(*survivors->survivor)))
             continue;
         survivors->survivor[survivors->count++] = (struct ct_survivor){

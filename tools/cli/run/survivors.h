@@ -1,6 +1,6 @@
 /* Finds a command's survivors, the processes that outlive it. `run` sets a mark in the command's environment,
- * which child processes inherit. A survivor has the mark and has loaded the hook, but need not have made a
- * call. Called only by run.c. */
+ * which child processes inherit. A survivor has the mark and, unless a probe records it, has loaded the hook,
+ * but need not have made a call. Called only by run.c. */
 #ifndef CT_SURVIVORS_H
 #define CT_SURVIVORS_H
 
@@ -17,6 +17,7 @@ struct ct_mark {
     const struct ct_session_choice *choice; /* the session that records the command */
     char text[48];
     uint64_t start_ticks; /* start time of this process; processes with the mark have started later */
+    bool is_probed;       /* survivors need not have loaded the hook */
 };
 
 struct ct_survivor {
@@ -29,7 +30,8 @@ struct ct_survivors {
     size_t count;
 };
 
-/* Makes a mark that is unique to this run. The caller still owns `choice`, which must outlive the mark. */
+/* Makes a mark that is unique to this run, of a command that is not probed. The caller still owns `choice`,
+ * which must outlive the mark. */
 void ct_mark_make(struct ct_mark *mark, const struct ct_session_choice *choice);
 /* Finds the survivors. Processes that exit shortly after the command are not counted. */
 void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mark);
