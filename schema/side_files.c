@@ -32,12 +32,13 @@ static bool find_database(const char *path, char database[PATH_MAX])
 }
 
 /* Returns whether the side file, whose status is given, belongs to the owner of the database or to this
- * user. A file of root's next to another user's database need not have been a side file when root made it. */
+ * user. A file of root's next to another user's database need not have been a side file when root made it.
+ * Nor need a file with several names, because users may link files of others that they may write. */
 static bool is_trusted(const char *database, const struct stat *side)
 {
     struct stat status;
     const uint32_t user = ct_real_euid();
-    if (!S_ISREG(side->st_mode))
+    if (!S_ISREG(side->st_mode) || side->st_nlink > 1)
         return false;
     if (user != 0 && side->st_uid == user)
         return true;

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 
 /* Makes SQLite use only side files that belong to the database's owner or, unless this process is root's, to
- * its own user. Others do not exist for SQLite, and cannot be created. Links are never followed. Applies to
+ * its own user, and have no second name (a hard link). Others do not exist for SQLite, and cannot be created.
+ * Links are never followed. Applies to
  * all databases that are opened from now on. May be called several times, by any thread. */
 void ct_side_files_guard(void);
 

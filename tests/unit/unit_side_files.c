@@ -184,6 +184,18 @@ static void as_root_in_database_of_other(void)
     ENSURE(chown(in_folder("trace"), 0, 0) == 0);
 }
 
+/* Users may link files that they may write, even if these belong to others. */
+static void second_name(void)
+{
+    copy(in_folder("planted"), in_folder("roots"));
+    ENSURE(link(in_folder("roots"), in_folder("trace-wal")) == 0);
+    sqlite3 *connection = opened_to_read();
+    check_word(connection, "own");
+    sqlite3_close(connection);
+    ENSURE(strcmp(ct_side_file_of_other(in_folder("trace")), "-wal") == 0);
+    remove_side_files();
+}
+
 static void not_a_file(void)
 {
     ENSURE(symlink(in_folder("planted"), in_folder("trace-wal")) == 0 &&
@@ -211,6 +223,7 @@ int main(void)
     make_files();
     read_own();
     not_a_file();
+    second_name();
     only_a_name();
     if (geteuid() == 0) {
         read_planted();

@@ -176,6 +176,9 @@ const char *ct_trace_file_problem(const char *path, sqlite3 *connection)
         return refused;
     if (access(path, R_OK) != 0)
         return strerror(errno);
+    if (ct_side_file_of_other(path))
+        return "its -wal, -shm or -journal file does not belong to the trace's owner, or is a link; remove "
+               "it";
     return ct_sqlite_why(connection, SQLITE_NOMEM);
 }
 

@@ -70,8 +70,10 @@ static void note_ignored(const struct ct_series *series)
     for (uint32_t i = 0; i < series->files; i++) {
         const char *suffix = ct_side_file_of_other(series->path[i]);
         if (suffix)
-            ct_fail(0, "'%s%s' is ignored, because it does not belong to the trace's owner; remove it",
-                    series->path[i], suffix);
+            ct_fail(
+                0,
+                "'%s%s' is ignored, because it does not belong to the trace's owner, or is a link; remove it",
+                series->path[i], suffix);
     }
 }
 
