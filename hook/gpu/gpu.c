@@ -41,10 +41,12 @@ enum phase {
 };
 static _Atomic uint32_t phase;
 
+/* What the recording's thread must do. A higher order replaces a lower one. */
 enum order {
     ORDER_NONE,
-    ORDER_WAKE, /* a buffer is full */
-    ORDER_EXIT,
+    ORDER_WAKE,  /* a buffer is full */
+    ORDER_CLOSE, /* end at once; the request remains */
+    ORDER_EXIT,  /* end at once; the process is about to exit */
 };
 static _Atomic uint32_t order;
 
@@ -74,6 +76,20 @@ static void wait_for_phase(enum phase first, enum phase second, uint64_t until_n
             return;
         ct_futex_wait(&phase, now, until_ns - now_ns);
     }
+}
+
+static void give_order(enum order given)
+{
+    uint32_t before = atomic_load(&order);
+    while (before < given && !atomic_compare_exchange_strong(&order, &before, given))
+        ;
+    ct_futex_wake(&order);
+}
+
+/* Returns whether the recording must end without the steps that let CUPTI leave the process. */
+static bool must_end_at_once(void)
+{
+    return atomic_load_explicit(&order, memory_order_acquire) >= ORDER_CLOSE;
 }
 
 static bool is_setting(const char *text)
@@ -175,11 +191,11 @@ static enum ct_gpu_order host_wait(uint32_t ms)
 {
     const uint64_t most_ns = (uint64_t)ms * 1000000, own_ns = is_abandoned() ? 0 : left_ns();
     if (is_last_thread()) /* the last of the program's threads had made no call */
-        atomic_store(&order, ORDER_EXIT);
+        give_order(ORDER_EXIT);
     ct_futex_wait(&order, ORDER_NONE, own_ns < most_ns ? own_ns : most_ns);
     uint32_t wake = ORDER_WAKE;
     atomic_compare_exchange_strong(&order, &wake, ORDER_NONE);
-    if (atomic_load_explicit(&order, memory_order_acquire) == ORDER_EXIT)
+    if (must_end_at_once())
         return CT_GPU_EXIT;
     return is_abandoned() || left_ns() == 0 ? CT_GPU_STOP : CT_GPU_GO_ON;
 }
@@ -243,11 +259,6 @@ static bool host_has_contexts(void)
     return has_function(begins);
 }
 
-static bool host_is_exiting(void)
-{
-    return atomic_load_explicit(&order, memory_order_acquire) == ORDER_EXIT;
-}
-
 static uint64_t host_now(void)
 {
     return ct_now();
@@ -273,7 +284,7 @@ static const struct ct_gpu_host host = {
     .has_contexts = host_has_contexts,
     .hold_calls = host_hold_calls,
     .resume_calls = ct_gpu_gate_release,
-    .is_exiting = host_is_exiting,
+    .is_exiting = must_end_at_once,
     .leave = ct_gpu_end,
 };
 
@@ -316,6 +327,13 @@ static bool must_begin_again(void)
     return segment && !ct_gpu_awaits_driver() && !is_followed(segment) && leave_idle();
 }
 
+/* Leaves the request of a recording that ct_gpu_close() has ended to a later call. */
+static void leave_request(void)
+{
+    if (place && !is_abandoned())
+        note_followed(place, 0);
+}
+
 static void *run(void *unused)
 {
     (void)unused;
@@ -324,7 +342,10 @@ static void *run(void *unused)
     prctl(PR_SET_NAME, THREAD_NAME, 0, 0, 0);
     do {
         record();
-        if (atomic_load(&order) == ORDER_EXIT) {
+        uint32_t close = ORDER_CLOSE;
+        if (atomic_compare_exchange_strong(&order, &close, ORDER_NONE))
+            leave_request();
+        else if (atomic_load(&order) == ORDER_EXIT) {
             set_phase(PHASE_OVER);
             break;
         }
@@ -405,7 +426,7 @@ static void begin(struct ct_segment *segment)
 static void follow(struct ct_segment *segment, bool must_wait)
 {
     CT_ERROR_GUARD;
-    if (follow_at_once(segment) || !ct_stack_is_plain() || !ct_system_begin())
+    if (atomic_load(&closed) != 0 || follow_at_once(segment) || !ct_stack_is_plain() || !ct_system_begin())
         return;
     if (ct_fork_is_borrower()) { /* a thread that the child of vfork() creates ends with the child */
         ct_system_end();
@@ -439,20 +460,30 @@ void ct_gpu_follow(struct ct_segment *segment)
         follow(segment, false);
 }
 
+/* Ends the recording, and waits for its thread at most until `until_ns`. */
+static void end(enum order given, uint64_t until_ns)
+{
+    give_order(given);
+    ct_gpu_gate_abort();
+    wait_for_phase(PHASE_STARTING, PHASE_ON, until_ns);
+}
+
+static bool is_recording(void)
+{
+    const uint32_t now = atomic_load(&phase);
+    return now == PHASE_STARTING || now == PHASE_ON;
+}
+
 void ct_gpu_end(void)
 {
-    const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
-    if ((now != PHASE_STARTING && now != PHASE_ON) || ct_self == &ct_untraced || !ct_system_begin())
+    if (!is_recording() || ct_self == &ct_untraced || !ct_system_begin())
         return;
     CT_ERROR_GUARD;
     /* Several exit handlers call this function. Together, they wait no longer than one would. */
     static _Atomic uint64_t until_ns;
     uint64_t none = 0;
     atomic_compare_exchange_strong(&until_ns, &none, ct_now_ns() + GPU_PATIENCE_NS);
-    atomic_store(&order, ORDER_EXIT);
-    ct_futex_wake(&order);
-    ct_gpu_gate_abort();
-    wait_for_phase(PHASE_STARTING, PHASE_ON, atomic_load(&until_ns));
+    end(ORDER_EXIT, atomic_load(&until_ns));
     ct_system_end();
 }
 
@@ -472,25 +503,30 @@ static bool has_thread(void)
     return syscall(SYS_tgkill, ct_fork_pid(), tid, 0) == 0 && !is_other(tid);
 }
 
-void ct_gpu_quit(void)
+/* Ends the recording, and waits until its thread is gone. */
+static void end_thread(enum order given)
 {
-    const uint32_t now = atomic_load(&phase);
-    const bool is_recording = now == PHASE_STARTING || now == PHASE_ON;
-    if ((!is_recording && atomic_load(&thread_id) == 0) || ct_self == &ct_untraced ||
+    if ((!is_recording() && atomic_load(&thread_id) == 0) || ct_self == &ct_untraced ||
         ct_fork_memory() != CT_MEMORY_OWN || !ct_system_begin())
         return;
     CT_ERROR_GUARD;
     const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
-    ct_gpu_end();
+    if (is_recording())
+        end(given, until_ns);
     while (has_thread() && ct_now_ns() < until_ns)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
     ct_system_end();
 }
 
+void ct_gpu_quit(void)
+{
+    end_thread(ORDER_EXIT);
+}
+
 void ct_gpu_close(void)
 {
     atomic_fetch_add(&closed, 1);
-    ct_gpu_quit();
+    end_thread(ORDER_CLOSE);
 }
 
 void ct_gpu_open(void)

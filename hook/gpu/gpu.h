@@ -34,10 +34,10 @@ void ct_gpu_follow(struct ct_segment *segment);
 /* Ends the recording because the process is about to exit, after the records of all finished work. Waits at
  * most GPU_PATIENCE_NS. May be called in a signal handler. */
 void ct_gpu_end(void);
-/* Ends a recording for good, and waits until its thread is gone, for at most GPU_PATIENCE_NS each. */
+/* Ends a recording for good, and waits until its thread is gone, for at most GPU_PATIENCE_NS. */
 void ct_gpu_quit(void);
 /* Ends a recording in the same way, and keeps others from beginning until ct_gpu_open() has been called as
- * often. */
+ * often. Then the recording begins again at a later call, unless its time is over. */
 void ct_gpu_close(void);
 void ct_gpu_open(void);
 /* In the child of a fork, forgets the recording. The child cannot use the parent's CUPTI. */

@@ -168,6 +168,24 @@ def confined():
         s.check_identity()
 
 
-for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, vfork, confined):
+def permitted():
+    """A filter of system calls for all threads that the kernel rejects, or that permits everything, only interrupts the recording."""
+    if not can("filters of system calls", "a harmless filter during a recording"):
+        return
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s)
+        request(s, [program], "on")
+        for size, (command, answer) in enumerate((("reject", -1), ("permit", 0), ("permit", 0)), 300):
+            equal((program.do(command), program.logged("unsubscribe")), (answer, size - 299), "the answer, and recordings that have ended")
+            wait_for("the next recording", lambda: (program.do("call"), program.logged("subscribe 0") == size - 298)[1])
+            equal(request(s, [program], "on"), "1 of 1 processes record GPU work", "the answer to another request")
+            program.work(size)
+        program.end()
+        wait_for("the sets", lambda: s.rows("SELECT DISTINCT bytes FROM gpu_work WHERE kind = 'set' ORDER BY 1") == [(300,), (301,), (302,)])
+        s.check_identity()
+
+
+for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, vfork, confined, permitted):
     print(case.__name__, flush=True)
     case()

@@ -29,11 +29,9 @@ static const struct option_row options[] = {
         "end", "HOW",
         "return; at-once (_exit); wait for the end of the input; fork a child that calls exit; own: after "
         "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
-        "allocate N, rest, "
-        "block, free, context, access, call, fork, vfork, confine, subscribe, unsubscribe), answer each, and "
-        "return "
-        "at "
-        "the end of the input; thread: the first thread exits, and an exit handler makes a call",
+        "allocate N, rest, block, free, context, access, call, fork, vfork, confine, permit, reject, "
+        "subscribe, unsubscribe), answer each, and return at the end of the input; thread: the first thread "
+        "exits, and an exit handler makes a call",
         &end, end_words),
     { .name = NULL },
 };
@@ -239,6 +237,13 @@ static void block(void)
     OK(cu.LaunchKernel(kernels[0], 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL));
 }
 
+static int install_for_all_threads(struct sock_filter *filter, size_t count)
+{
+    const struct sock_fprog program = { (unsigned short)count, filter };
+    ENSURE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
 /* Forbids all threads to open files and to sleep. */
 static void confine(void)
 {
@@ -250,9 +255,14 @@ static void confine(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
-    ENSURE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    ENSURE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    ENSURE(install_for_all_threads(filter, sizeof(filter) / sizeof(filter[0])) == 0);
+}
+
+/* Installs a filter that permits everything, or if `is_empty`, one that the kernel rejects. */
+static int permit(bool is_empty)
+{
+    struct sock_filter filter[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+    return install_for_all_threads(filter, is_empty ? 0 : 1);
 }
 
 static void run_command(const char *line)
@@ -296,6 +306,10 @@ static void run_command(const char *line)
         vfork_child();
     } else if (strcmp(line, "confine\n") == 0) {
         confine();
+    } else if (strcmp(line, "permit\n") == 0) {
+        result = permit(false);
+    } else if (strcmp(line, "reject\n") == 0) {
+        result = permit(true);
     } else if (strcmp(line, "subscribe\n") == 0) {
         open_cupti();
         result = subscribe(&subscriber, ignore, NULL);
