@@ -4,6 +4,8 @@
 #ifndef CT_TRACE_FILES_H
 #define CT_TRACE_FILES_H
 
+#include "real_user.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -64,8 +66,28 @@ static inline void ct_trace_folder(const char *path, char folder[PATH_MAX])
     snprintf(folder, PATH_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
-/* Returns the highest number below `below` of any file in the trace, or 0 if there is none. */
-static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
+/* Gets the user to whom a file or link belongs. Returns false if it does not exist. */
+static inline bool ct_trace_file_owner(const char *path, uint32_t *owner)
+{
+    struct stat status;
+    const bool exists = ct_real_lstat(path, &status) == 0;
+    *owner = exists ? status.st_uid : 0;
+    return exists;
+}
+
+/* Returns whether a numbered file belongs to another user. If so, it is left out of the trace, because anyone
+ * may put a file into a folder such as /tmp. */
+static inline bool ct_trace_file_is_foreign(const char *path, uint32_t number, uint32_t owner)
+{
+    uint32_t user;
+    char file[PATH_MAX];
+    return number > 1 && ct_trace_file(file, sizeof(file), path, number) &&
+           ct_trace_file_owner(file, &user) && user != owner;
+}
+
+/* Returns the highest number below `below` of any file in the trace, or 0 if there is none. Leaves out files
+ * that are foreign to `owner`, unless that is NULL. */
+static inline uint32_t ct_trace_file_before(const char *path, uint32_t below, const uint32_t *owner)
 {
     char folder[PATH_MAX];
     ct_trace_folder(path, folder);
@@ -73,7 +95,8 @@ static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
     uint32_t highest = 0;
     for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {
         const uint32_t number = ct_trace_file_number(path, entry->d_name);
-        highest = number > highest && number < below ? number : highest;
+        if (number > highest && number < below && !(owner && ct_trace_file_is_foreign(path, number, *owner)))
+            highest = number;
     }
     if (directory)
         closedir(directory);

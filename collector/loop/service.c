@@ -45,6 +45,7 @@ struct daemon {
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
     char database[4096]; /* the first file, which opens the trace; the worker knows the current one */
+    char trace[4096];    /* the path of its first file */
     struct ct_report last;
     unsigned int empty_batches;
     uint64_t batch_ms; /* time of the last report, by the loop's clock */
@@ -342,7 +343,7 @@ static void on_status(char *text, size_t bytes, void *data)
     const struct ct_report *last = &daemon->last;
     const struct ct_selection selection = ct_session_selection(&daemon->session);
     char layers[64] = "", file[4096];
-    ct_trace_file(file, sizeof(file), daemon->options->database, last->file);
+    ct_trace_file(file, sizeof(file), daemon->trace, last->file);
     for (uint32_t layer = 0; layer < CT_LAYER_COUNT; layer++) {
         if (selection.layers & 1U << layer)
             snprintf(layers + strlen(layers), sizeof(layers) - strlen(layers), "%s%s", *layers ? "," : "",
@@ -521,11 +522,12 @@ static int start(struct daemon *daemon, char *message)
         return 1;
     }
     snprintf(daemon->database, sizeof(daemon->database), "%s", ct_store_path(ledger->store));
+    snprintf(daemon->trace, sizeof(daemon->trace), "%s", ct_store_trace(ledger->store));
     daemon->last.file = ct_store_file(ledger->store);
     if (daemon->last.file > 1)
         ct_log(CT_LOG_file_begun,
                "writing to %s: the earlier files, from %s on, are complete, or of another boot or version",
-               daemon->database, options->database);
+               daemon->database, daemon->trace);
     ct_log_stamp(daemon->stamp);
     uv_update_time(&daemon->loop);
     ct_tracking_init(&daemon->tracking, &daemon->loop, options->shm_dir, daemon->session.control, on_found,

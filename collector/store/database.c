@@ -403,19 +403,49 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
+uint32_t ct_database_before(const struct ct_database *database, uint32_t number)
+{
+    const uint32_t user = ct_real_euid();
+    return ct_trace_file_before(database->trace, number, &user);
+}
+
+/* Returns whether another user has a file or link under the name of the file or of one of its side files. */
+static bool is_taken(const struct ct_database *database, uint32_t number)
+{
+    uint32_t owner;
+    char path[sizeof(database->path)], file[PART_BYTES];
+    bool is_others = false;
+    if (!ct_trace_file(path, sizeof(path), database->trace, number))
+        return false;
+    for (size_t i = 0; i < PARTS && !is_others; i++) {
+        name_part(file, path, i);
+        is_others = ct_trace_file_owner(file, &owner) && owner != ct_real_euid();
+    }
+    return is_others;
+}
+
+/* Returns the number of the file that follows file `number`. */
+static uint32_t number_after(const struct ct_database *database, uint32_t number)
+{
+    do
+        number++;
+    while (is_taken(database, number));
+    return number;
+}
+
 /* Selects the file to write: the newest file with contents or, if that file cannot be continued, the file
  * with the next number. Empty files with higher numbers were left behind by daemons that were killed while
  * creating them. */
 static enum verdict find(struct ct_database *database, char *message)
 {
-    const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
+    const uint32_t newest = ct_database_before(database, UINT32_MAX);
     enum verdict verdict = EMPTY;
     uint32_t number = newest;
     while (number > 0 && (verdict = name_file(database, number, message)) != REFUSED &&
            (verdict = inspect(database->path, database->origin.boot_id, message)) == EMPTY)
-        number = ct_trace_file_before(database->trace, number);
+        number = ct_database_before(database, number);
     if (verdict == OTHER_BOOT) {
-        number++;
+        number = number_after(database, number);
         verdict = EMPTY;
     } else if (number == 0) {
         number = newest ? newest : 1;
@@ -457,6 +487,8 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
     if (strlen(path) + 16 > sizeof(database->path))
         return ct_message(message, "the path of database '%s' is too long", path);
     snprintf(database->trace, sizeof(database->trace), "%s", path);
+    if (follow_link(database->trace, message) != 0)
+        return -1;
     const enum verdict verdict = find(database, message);
     if (verdict == REFUSED)
         return -1;
@@ -513,7 +545,7 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     *next = *past;
     next->connection = NULL;
     next->lock_fd = -1;
-    if (name_file(next, past->number + 1, message) == REFUSED)
+    if (name_file(next, number_after(past, past->number), message) == REFUSED)
         return -1;
     const enum verdict verdict = inspect(next->path, next->origin.boot_id, message);
     if (verdict == REFUSED)
@@ -535,11 +567,12 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
 {
     char reason[CT_MESSAGE_BYTES], place[PATH_MAX], log[PATH_MAX + 8], series[CT_SERIES_BYTES];
     if (!ct_trace_file(path, sizeof(database->path), database->trace, number) ||
-        follow_link(path, reason) != 0 || own(path, NULL, reason) != 0 || !realpath(path, place) ||
-        is_same_file(place, database->lock_fd))
+        follow_link(path, reason) != 0 || ct_private_own(path, NULL, reason, sizeof(reason)) != 0 ||
+        !realpath(path, place) || is_same_file(place, database->lock_fd))
         return NULL;
     snprintf(log, sizeof(log), "%s-wal", place);
-    const int access_flag = with_log && access(log, F_OK) == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    const int access_flag =
+        with_log && ct_side_file_exists(log) ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
     sqlite3 *connection = NULL;
     if (sqlite3_open_v2(place, &connection, access_flag | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL) ==
         SQLITE_OK) {
@@ -582,7 +615,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
     uint64_t total = bytes_of(database->path), last_call_ns = strtoull(until, NULL, 10);
     uint32_t files = 1;
     bool goes = false;
-    for (uint32_t number = database->number; (number = ct_trace_file_before(database->trace, number)) != 0;) {
+    for (uint32_t number = database->number; (number = ct_database_before(database, number)) != 0;) {
         uint64_t until_ns;
         if (!tend(database, number, path, &until_ns))
             break;

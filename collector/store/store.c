@@ -193,6 +193,12 @@ const char *ct_store_path(const struct ct_store *store)
 {
     return store->database.path;
 }
+
+const char *ct_store_trace(const struct ct_store *store)
+{
+    return store->database.trace;
+}
+
 uint32_t ct_store_file(const struct ct_store *store)
 {
     return store->database.number;

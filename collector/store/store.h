@@ -42,6 +42,8 @@ void ct_store_check_written(struct ct_store *store);
 const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* Returns the path of the current file, which is valid until ct_store_close() or ct_store_go_on(). */
 const char *ct_store_path(const struct ct_store *store);
+/* Returns the path of the trace's first file, with a link resolved. It never changes. */
+const char *ct_store_trace(const struct ct_store *store);
 /* Returns the number of the current file within the trace, from 1. */
 uint32_t ct_store_file(const struct ct_store *store);
 /* Begins a run: processes that are stored from now on belong to it. May be called by any thread. Opening the

@@ -2,6 +2,7 @@
 databases that another program or a newer cudatrace has made. Also tests that a daemon leaves the trace as one plain file, and that the next
 daemon continues in that file."""
 import contextlib
+import os
 import signal
 import sqlite3
 import subprocess
@@ -130,6 +131,37 @@ with Session() as s:
             connection.execute("PRAGMA wal_checkpoint").fetchall()
     s.stop_daemon()
     by_other_name(names[0][1], str(calls(s)), **elsewhere)
+
+# A symbolic link to an unfinished trace is read, like the file itself, with the calls in its write-ahead log and in its numbered files. A
+# daemon that is given the link continues the trace next to the link's target.
+with Session() as s:
+    (s.dir / "link").mkdir()
+    link = s.dir / "link/latest"
+    link.symlink_to(s.db)
+    outside = {"CUDATRACE_SHM_DIR": str(s.dir / "link"), "CUDATRACE_SESSION": ""}
+
+    def through_link(wanted):
+        for env in ({}, outside):
+            done = s.run(CUDATRACE, "sql", "--db", link, "--format", "csv", "SELECT count(*) FROM calls", env=env, preload=False, status=None)
+            equal((done.returncode, done.stderr, done.stdout), (0, "", f"count(*)\n{wanted}\n"), "through the link")
+
+    for i in range(2):
+        s.start_daemon("--db", link if i else s.db)
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.flush()
+        through_link(calls(s))
+        s.daemon.send_signal(signal.SIGHUP)
+        s.flush_until("the next file", lambda: s.status()["file"] == str(s.dir / f"trace.{i + 2}.db"))
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.flush()
+        through_link(calls(s))
+        s.daemon.kill()
+        s.daemon.wait()
+        through_link(calls(s))
+    s.start_daemon("--db", link)
+    s.stop_daemon()
+    through_link(calls(s))
+    equal(os.listdir(link.parent), ["latest"], "files next to the link")
 
 # A finished trace is a plain file without a write-ahead log. A later daemon uses the file with a log again, and when it exits, the trace is
 # again a plain file.

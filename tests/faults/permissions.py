@@ -3,11 +3,12 @@ files while the session is running, tries to access each file as another user, a
 import glob
 import os
 import select
+import signal
 import socket
 import stat
 import subprocess
 
-from fault_test import Session, check, equal, promise
+from fault_test import Session, check, equal, promise, wait_for
 from users import ALICE, BOB, DENIED, Users, attempt, intrusions
 
 OTHER = BOB
@@ -80,8 +81,8 @@ def record(u, owner, umask):
 
 
 def taken_successor(u, owner, folder, home, makers):
-    """Checks that the daemon exits if another user has taken the name of the trace's next file. The daemon needs a next file because the
-    first one is from another boot."""
+    """Checks that the daemon skips the number of the trace's next file if another user has taken one of its names, at its start, and when
+    the trace goes on in another file. The daemon needs a next file because the first one is from another boot."""
     s, db, victim = u.s, folder / "trace.db", home / "victim"
     os.rename(home / "old.db", db)
     subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
@@ -90,13 +91,21 @@ def taken_successor(u, owner, folder, home, makers):
         for kind in ("file", "link", "fifo"):
             place = f"{folder}/trace.{end}"
             equal(attempt(OTHER, lambda: makers[kind](place)), "None", "made")
-            with promise("names_taken"):
-                done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=1)
-                check(place in done.stderr, done.stderr)
+            with promise("names_skipped"):
+                u.run(owner, u.daemon, "--db", db, "--session", s.name)
+                next_taken = f"{folder}/trace.4.{end[2:]}"
+                equal(attempt(OTHER, lambda: makers[kind](next_taken)), "None", "made")
+                status = u.status(owner)
+                equal(status["file"], f"{folder}/trace.3.db", "the file")
+                os.kill(int(status["daemon"]), signal.SIGHUP)
+                wait_for("the next file", lambda: u.status(owner)["file"] == f"{folder}/trace.5.db")
+                u.run(owner, u.cudatrace, "stop", "--session", s.name)
                 equal(victim.read_bytes(), b"precious\n", "the victim")
-            os.unlink(place)
-            if os.path.exists(f"{folder}/trace.2.db"):
-                os.unlink(f"{folder}/trace.2.db")
+                check(os.lstat(place).st_uid == os.lstat(next_taken).st_uid == OTHER, "a planted file was replaced")
+                read = u.run(owner, u.cudatrace, "sql", "--db", db, "SELECT count(*) FROM calls", status=None)
+                check(read.returncode == 0, "reading", read.stderr)
+            for path in glob.glob(f"{folder}/trace.[2-5].*"):
+                os.unlink(path)
 
 
 def follow_own_link(u, owner, folder, home):

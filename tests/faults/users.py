@@ -106,6 +106,11 @@ class Users:
         for name in ("libcuda.so.1",):
             self.copy(SIMCUDA / name)
 
+    def status(self, uid):
+        """Like Session.status(), for the daemon of user `uid`."""
+        lines = self.run(uid, self.cudatrace, "status", "--session", self.s.name).stdout.splitlines()
+        return dict(line.split(" ", 1) for line in lines if " " in line)
+
     def copy(self, path):
         shutil.copy(path, self.bin / pathlib.Path(path).name)
         (self.bin / pathlib.Path(path).name).chmod(0o755)

@@ -93,16 +93,24 @@ static void folder(void)
         close(open(path, O_CREAT | O_WRONLY, 0600));
     }
     snprintf(path, sizeof(path), "%s/trace.db", folder);
-    equal_number("the newest", ct_trace_file_before(path, UINT32_MAX), 10);
-    equal_number("before it", ct_trace_file_before(path, 10), 9);
-    equal_number("before that", ct_trace_file_before(path, 9), 2);
-    equal_number("before the oldest", ct_trace_file_before(path, 2), 0);
+    const uint32_t own = ct_real_euid(), other = own + 1;
+    const uint32_t *const owners[] = { NULL, &own };
+    for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+        equal_number("the newest", ct_trace_file_before(path, UINT32_MAX, owners[i]), 10);
+        equal_number("before it", ct_trace_file_before(path, 10, owners[i]), 9);
+        equal_number("before that", ct_trace_file_before(path, 9, owners[i]), 2);
+        equal_number("before the oldest", ct_trace_file_before(path, 2, owners[i]), 0);
+    }
+    equal_number("of another user", ct_trace_file_before(path, UINT32_MAX, &other), 0);
+    equal_number("foreign", ct_trace_file_is_foreign(path, 9, other), true);
+    equal_number("foreign and absent", ct_trace_file_is_foreign(path, 3, other), false);
+    equal_number("foreign to its owner", ct_trace_file_is_foreign(path, 9, own), false);
     for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, made[i]);
         unlink(path);
     }
     rmdir(folder);
-    equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX), 0);
+    equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX, NULL), 0);
 }
 
 /* All names of the same trace must compare as equal, whether or not the trace exists yet. No name of another

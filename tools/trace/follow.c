@@ -29,6 +29,7 @@ struct ct_follow {
      * second file of "trace.db", or the first file of "trace.2.db". */
     struct place place[2];
     char series[CT_SERIES_BYTES];
+    uint32_t owner; /* of the files */
     uint32_t at;     /* the file being read, among those of the connection, 0 being the newest */
     int64_t from_ns; /* the call_id at which reading continues in this file */
     struct ct_late_calls late;
@@ -133,6 +134,7 @@ struct ct_follow *ct_follow_begin(sqlite3 *connection, const struct ct_series *s
     follow->connection = connection;
     memcpy(follow->place[0].first, series->path[0], sizeof(follow->place[0].first));
     follow->place[0].number = 1;
+    ct_trace_file_owner(series->path[0], &follow->owner);
     struct place *other = &follow->place[1];
     if (!ct_trace_split(series->path[0], other->first, sizeof(other->first), &other->number))
         *other->first = '\0';
@@ -162,12 +164,14 @@ void ct_follow_end(struct ct_follow *follow)
 
 /* ---- the next file ---- */
 
-/* Returns whether the trace has a file with this number, and stores the file's path in `path`. */
+/* Returns whether the trace has a file with this number of the same owner, and stores the file's path in
+ * `path`. */
 static bool has_file(const struct ct_follow *follow, const char *first, uint32_t number,
                      char path[sizeof(follow->place[0].first)])
 {
     struct ct_trace_facts facts;
     return ct_trace_file(path, sizeof(follow->place[0].first), first, number) && access(path, F_OK) == 0 &&
+           !ct_trace_file_is_foreign(first, number, follow->owner) &&
            ct_trace_inspect(path, &facts, NULL, 0) && strcmp(facts.series, follow->series) == 0;
 }
 
@@ -180,7 +184,7 @@ static uint32_t find_after(const struct ct_follow *follow, const struct place *p
     if (has_file(follow, place->first, place->number + 1, path))
         return place->number + 1;
     for (uint32_t number = UINT32_MAX;
-         searches && (number = ct_trace_file_before(place->first, number)) > place->number;)
+         searches && (number = ct_trace_file_before(place->first, number, &follow->owner)) > place->number;)
         next = has_file(follow, place->first, number, path) ? number : next;
     return next;
 }

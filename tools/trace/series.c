@@ -23,12 +23,6 @@ static bool read_series(const char *path, char series[CT_SERIES_BYTES])
     return series[0] != '\0';
 }
 
-bool ct_series_share_owner(const char *a, const char *b)
-{
-    struct stat first, second;
-    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_uid == second.st_uid;
-}
-
 /* Adds the files of the trace at `path` that belong to the series, from number `from` on. If `series` is
  * empty, sets it to the newest file's series. Leaves out files of another owner than the file at `path`, or
  * if there is none, than the newest file: anyone may put a file into a folder such as /tmp. */
@@ -36,11 +30,13 @@ static void collect(struct ct_series *found, const char *path, uint32_t from, ch
 {
     char file[sizeof(found->path[0])], of_file[CT_SERIES_BYTES];
     const uint32_t had = found->files;
-    for (uint32_t number = UINT32_MAX; (number = ct_trace_file_before(path, number)) >= from && number > 0;) {
-        const char *owned = access(path, F_OK) == 0 ? path : found->files > 0 ? found->path[0] : file;
-        if (!ct_trace_file(file, sizeof(file), path, number) || !ct_series_share_owner(owned, file) ||
-            !read_series(file, of_file))
+    uint32_t owner;
+    bool is_owned = ct_trace_file_owner(path, &owner);
+    for (uint32_t number = UINT32_MAX;
+         (number = ct_trace_file_before(path, number, is_owned ? &owner : NULL)) >= from && number > 0;) {
+        if (!ct_trace_file(file, sizeof(file), path, number) || !read_series(file, of_file))
             continue;
+        is_owned = is_owned || ct_trace_file_owner(file, &owner);
         if (!*series)
             memcpy(series, of_file, CT_SERIES_BYTES);
         const bool ours = strcmp(series, of_file) == 0;
@@ -53,11 +49,19 @@ static void collect(struct ct_series *found, const char *path, uint32_t from, ch
     }
 }
 
+static bool is_link(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+}
+
 bool ct_series_find(const char *path, struct ct_series *found)
 {
-    char series[CT_SERIES_BYTES] = "", first[sizeof(found->path[0])];
+    char series[CT_SERIES_BYTES] = "", first[sizeof(found->path[0])], target[PATH_MAX];
     uint32_t number;
     *found = (struct ct_series){ 0 };
+    if (is_link(path) && realpath(path, target)) /* the other files are next to the link's target */
+        path = target;
     const bool there = access(path, F_OK) == 0;
     if (there && !read_series(path, series)) {
         snprintf(found->path[found->files++], sizeof(found->path[0]), "%s", path);

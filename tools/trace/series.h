@@ -28,8 +28,6 @@ bool ct_series_has(const char *wanted, const char *served);
 /* Returns whether the file at `path` is one of the trace's files or of SQLite's logs of them, also under
  * another name, or would be one if it existed. */
 bool ct_series_has_file(const struct ct_series *series, const char *path);
-/* Returns whether both files exist and belong to the same user. */
-bool ct_series_share_owner(const char *a, const char *b);
 /* Opens the files read-only as one trace. Returns an SQLite code. The caller closes the connection even after
  * an error. Files that a daemon has already removed are omitted. Files that a daemon removes later stay
  * readable. */

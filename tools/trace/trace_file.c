@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -59,8 +60,7 @@ const char *ct_sqlite_why(sqlite3 *connection, int rc)
     const int last = connection ? sqlite3_errcode(connection) : SQLITE_NOMEM;
     if (connection && sqlite3_extended_errcode(connection) == SQLITE_IOERR_SHMMAP)
         return "its file system does not support shared memory mappings, which a write-ahead log needs; copy "
-               "the "
-               "trace and its -wal file to a local disk";
+               "the trace and its -wal file to a local disk";
     const bool is_error = last != SQLITE_OK && last != SQLITE_ROW && last != SQLITE_DONE;
     return connection && is_error ? sqlite3_errmsg(connection)
                                   : sqlite3_errstr(connection ? rc : SQLITE_NOMEM);
@@ -82,12 +82,19 @@ bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
 
 /* ---- opening ---- */
 
+/* SQLite follows links, and looks for the side files next to their targets. Returns `path` if it cannot be
+ * resolved. */
+static const char *resolve(const char *path, char real[PATH_MAX])
+{
+    return realpath(path, real) ? real : path;
+}
+
 /* A trace without a write-ahead log is not being written, so it is opened as immutable. SQLite would
  * otherwise create files next to the trace that the reader may not be allowed to remove. If the folder is not
  * writable, opening the trace would fail. */
 char *ct_trace_file_uri(const char *path)
 {
-    char *wal = sqlite3_mprintf("%s-wal", path);
+    char real[PATH_MAX], *wal = sqlite3_mprintf("%s-wal", resolve(path, real));
     const bool is_written = wal && ct_side_file_exists(wal);
     /* In the URI, the host after the two slashes is empty. Relative paths are prefixed with "./", so that
      * SQLite does not interpret names such as :memory: or file:…. */
@@ -113,9 +120,9 @@ static bool is_open_elsewhere(const char *path)
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SHARED_FIRST, .l_len = SHARED_BYTES
     };
-    char log[PATH_MAX];
+    char real[PATH_MAX], log[PATH_MAX];
     uint8_t version = 0;
-    const int n = snprintf(log, sizeof(log), "%s-wal", path);
+    const int n = snprintf(log, sizeof(log), "%s-wal", resolve(path, real));
     if ((size_t)n >= sizeof(log) || ct_side_file_exists(log))
         return false;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -144,8 +151,7 @@ static const char *refusal(const char *path)
     struct stat status;
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && ct_trace_file_is_elsewhere(path))
         return "a daemon writes it under another name, and the newest calls are in the write-ahead log next "
-               "to "
-               "that name; open that name, or mount its folder instead of the file";
+               "to that name; open that name, or mount its folder instead of the file";
     if (stat(path, &status) != 0 || S_ISREG(status.st_mode))
         return NULL;
     return S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file";
@@ -171,12 +177,13 @@ int ct_trace_file_open(const char *path, sqlite3 **connection)
 
 const char *ct_trace_file_problem(const char *path, sqlite3 *connection)
 {
+    char real[PATH_MAX];
     const char *refused = refusal(path);
     if (refused)
         return refused;
     if (access(path, R_OK) != 0)
         return strerror(errno);
-    if (ct_side_file_of_other(path))
+    if (ct_side_file_of_other(resolve(path, real)))
         return "its -wal, -shm or -journal file does not belong to the trace's owner, or is a link; remove "
                "it";
     return ct_sqlite_why(connection, SQLITE_NOMEM);

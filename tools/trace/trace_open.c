@@ -18,9 +18,11 @@
 static void note_successor(const char *path, const struct ct_series *series)
 {
     char newest[sizeof(series->path[0])];
-    const uint32_t number = ct_trace_file_before(path, UINT32_MAX);
+    uint32_t owner;
+    ct_trace_file_owner(series->path[0], &owner);
+    const uint32_t number = ct_trace_file_before(path, UINT32_MAX, &owner);
     if (number > 1 && ct_trace_file(newest, sizeof(newest), path, number) &&
-        strcmp(newest, series->path[0]) != 0 && ct_series_share_owner(newest, series->path[0]))
+        strcmp(newest, series->path[0]) != 0)
         ct_fail(0, "%s is the trace of an earlier boot or of an older version; the newest one is %s", path,
                 newest);
     if (series->left_out > 0)

@@ -10,7 +10,7 @@
 /* Creates the file unless it exists, or other files of the trace at that path do. Returns 0 or an errno. */
 static int create(const char *path)
 {
-    if (ct_trace_file_before(path, UINT32_MAX) > 0)
+    if (ct_trace_file_before(path, UINT32_MAX, NULL) > 0)
         return EEXIST;
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
