@@ -45,7 +45,7 @@ struct ct_commands {
     ino_t inode; /* the socket's inode; a successor may have bound the same path */
     struct ct_command_handler handler;
     struct client *clients;
-    size_t holders;
+    size_t holders, owners; /* clients that hold the daemon, and those of its owner among them */
 };
 
 struct answer {
@@ -58,12 +58,22 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Counts a client that holds the daemon, or no longer does. Returns whether the daemon exits. */
-static bool change_holders(struct ct_commands *commands, bool is_added)
+static bool is_owner(const struct client *client)
 {
-    const size_t before = commands->holders;
-    commands->holders = is_added ? before + 1 : before - 1;
-    return commands->handler.holders(before, commands->holders, commands->handler.data);
+    return client->uid == ct_real_euid() || client->uid == 0;
+}
+
+/* Counts a client that holds the daemon, or no longer does. Returns whether the daemon exits. The holds of
+ * other users do not keep the owner's hold from beginning a run. */
+static bool change_holders(struct client *client, bool is_added)
+{
+    struct ct_commands *commands = client->commands;
+    const bool is_first = is_owner(client) ? commands->owners == 0 : commands->holders == 0;
+    client->holds = is_added;
+    commands->holders = is_added ? commands->holders + 1 : commands->holders - 1;
+    if (is_owner(client))
+        commands->owners = is_added ? commands->owners + 1 : commands->owners - 1;
+    return commands->handler.holders(is_added && is_first, commands->holders, commands->handler.data);
 }
 
 static void drop(struct client *client)
@@ -79,7 +89,7 @@ static void drop(struct client *client)
     }
     uv_close((uv_handle_t *)&client->pipe, on_closed);
     if (client->holds)
-        change_holders(commands, false);
+        change_holders(client, false);
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -128,11 +138,6 @@ static void answer_path(struct client *client, const char *begin, const char *pa
 
 /* ---- the commands ---- */
 
-static bool is_owner(const struct client *client)
-{
-    return client->uid == ct_real_euid() || client->uid == 0;
-}
-
 static void do_flush(struct client *client)
 {
     client->flush_ns = ct_monotonic_ns();
@@ -163,10 +168,8 @@ static void do_hold(struct client *client)
         answer(client, "error the daemon is exiting\n");
         return;
     }
-    if (!client->holds) {
-        client->holds = true;
-        change_holders(client->commands, true);
-    }
+    if (!client->holds)
+        change_holders(client, true);
     /* Do not reveal the path of the trace to users who are not allowed to read the trace. */
     answer_path(client, "ok ", client->is_reader ? client->commands->handler.database : "");
 }
@@ -174,11 +177,8 @@ static void do_hold(struct client *client)
 /* Ends a hold. With --auto, the last holder is answered only when the daemon is about to exit. */
 static void do_release(struct client *client)
 {
-    struct ct_commands *commands = client->commands;
-    if (client->holds) {
-        client->holds = false;
-        client->stops = change_holders(commands, false);
-    }
+    if (client->holds)
+        client->stops = change_holders(client, false);
     if (!client->stops)
         answer(client, "ok\n");
 }

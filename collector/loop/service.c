@@ -451,11 +451,11 @@ static bool may_hold(void *data)
     return !((struct daemon *)data)->stopping;
 }
 
-static bool on_holders(size_t before, size_t count, void *data)
+static bool on_holders(bool begins, size_t count, void *data)
 {
     struct daemon *daemon = data;
     uv_timer_stop(&daemon->unused);
-    if (before == 0)
+    if (begins)
         ct_store_begin_run(daemon->collection.ledger.store);
     if (count > 0 || !daemon->options->leave_when_unused)
         return false;

@@ -234,6 +234,16 @@ def nothing_is_given_away(u):
             if can("terminals", "what run says on a terminal"):
                 check("into the trace of the system daemon" in on_terminal(u, BOB), "where Bob's calls went")
                 check(f"into {s.db}" in on_terminal(u, 0), "where root's calls went")
+        with promise("nothing_given"), socket.socket(socket.AF_UNIX) as client:
+            os.seteuid(BOB)
+            client.connect(shm(s, 0, ".sock"))
+            os.seteuid(0)
+            client.sendall(b"hold\n")
+            equal(client.recv(100), b"ok \n", "the answer to Bob's hold")
+            before = s.value("SELECT count(*) FROM runs")
+            for _ in range(2):
+                u.run(0, u.cudatrace, "run", "--session", s.name, "--", u.calls, "--calls", 5)
+            equal(s.value("SELECT count(*) FROM runs") - before, 2, "runs of root's while Bob holds the daemon")
         with promise("nothing_given"):
             status = u.run(BOB, u.cudatrace, "status", "--session", s.name).stdout
             equal(sorted(line.split()[0] for line in status.splitlines() if line), ["daemon", "serves", "session", "state"], status)
