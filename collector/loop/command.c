@@ -45,7 +45,7 @@ struct ct_commands {
     ino_t inode; /* the socket's inode; a successor may have bound the same path */
     struct ct_command_handler handler;
     struct client *clients;
-    size_t holders, owners; /* clients that hold the daemon, and those of its owner among them */
+    size_t holders, owners; /* clients that hold the daemon, and the owner's share of these */
 };
 
 struct answer {

@@ -43,8 +43,8 @@ struct ct_command_handler {
     void (*status)(char *text, size_t bytes, void *data);
     /* Returns whether the daemon still accepts the command `hold`. */
     bool (*may_hold)(void *data);
-    /* Called when the number of holders changes to `count`. `begins` says that the first holder of a run has
-     * come. Returns true if the change makes the daemon exit. */
+    /* Called when the number of holders changes to `count`. `begins` is true if a run begins with the new
+     * holder. Returns true if the change makes the daemon exit. */
     bool (*holders)(bool begins, size_t count, void *data);
     /* If set, the socket serves all users. A table in command.c lists the rights that each command needs.
      * `status_for_others` writes the answer for users other than root. */

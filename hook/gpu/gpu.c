@@ -41,7 +41,7 @@ enum phase {
 };
 static _Atomic uint32_t phase;
 
-/* What the recording's thread must do. A higher order replaces a lower one. */
+/* An order to the recording's thread. A higher order replaces a lower one. */
 enum order {
     ORDER_NONE,
     ORDER_WAKE,  /* a buffer is full */
@@ -503,7 +503,7 @@ static bool has_thread(void)
     return syscall(SYS_tgkill, ct_fork_pid(), tid, 0) == 0 && !is_other(tid);
 }
 
-/* Ends the recording, and waits until its thread is gone. */
+/* Ends the recording, and waits until its thread has ended. */
 static void end_thread(enum order given)
 {
     if ((!is_recording() && atomic_load(&thread_id) == 0) || ct_self == &ct_untraced ||

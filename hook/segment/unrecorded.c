@@ -71,7 +71,7 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
     memcpy(report.cmdline, program.cmdline, sizeof(report.cmdline) - 1);
     if (send_report() == NO_DAEMON)
         return false;
-    /* If the queue is full, the last report tells the daemon all. */
+    /* If the queue is full, the process sends the report again at its exit. */
     atomic_store(&ct_is_unrecorded, true);
     return true;
 }

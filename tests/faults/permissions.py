@@ -81,8 +81,8 @@ def record(u, owner, umask):
 
 
 def taken_successor(u, owner, folder, home, makers):
-    """Checks that the daemon skips the number of the trace's next file if another user has taken one of its names, at its start, and when
-    the trace goes on in another file. The daemon needs a next file because the first one is from another boot."""
+    """Checks that the daemon skips the number of the trace's next file if another user has a file with one of its names. The daemon needs a
+    next file at its start, because the first one is from another boot, and after SIGHUP."""
     s, db, victim = u.s, folder / "trace.db", home / "victim"
     os.rename(home / "old.db", db)
     subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)

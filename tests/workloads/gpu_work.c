@@ -258,7 +258,7 @@ static void confine(void)
     ENSURE(install_for_all_threads(filter, sizeof(filter) / sizeof(filter[0])) == 0);
 }
 
-/* Installs a filter that permits everything, or if `is_empty`, one that the kernel rejects. */
+/* Installs a filter that permits everything. The kernel rejects the filter if `is_empty` is set. */
 static int permit(bool is_empty)
 {
     struct sock_filter filter[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
