@@ -20,10 +20,15 @@ static inline int ct_real_fstat(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Does not follow symbolic links. */
+/* Does not follow symbolic links. `folder` is the descriptor of a directory, or AT_FDCWD. */
+static inline int ct_real_lstatat(int folder, const char *name, struct stat *status)
+{
+    return (int)syscall(SYS_newfstatat, folder, name, status, AT_SYMLINK_NOFOLLOW);
+}
+
 static inline int ct_real_lstat(const char *path, struct stat *status)
 {
-    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+    return ct_real_lstatat(AT_FDCWD, path, status);
 }
 
 #endif

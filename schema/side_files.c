@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,82 +16,146 @@
 static const char *const suffixes[] = { "-wal", "-shm", "-journal" };
 enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 
-/* Writes the path of the database to which a side file belongs. Returns false if the path is not that of a
- * side file. */
-static bool find_database(const char *path, char database[PATH_MAX])
+/* ---- places ---- */
+
+/* Where a path leads. Another user may exchange a folder of the path for a link at any time, so everything is
+ * done through the folder's descriptor. */
+struct place {
+    int folder;
+    const char *name;            /* in the folder */
+    char database[NAME_MAX + 1]; /* of a side file: the name of its database; otherwise empty */
+};
+
+/* Returns whether the link belongs to this user or to root, so that its target has not been chosen by another
+ * user, who might have given the link of root's a second name. */
+static bool is_own_link(int folder, const char *name)
 {
-    const size_t length = strlen(path);
+    struct stat status;
+    return ct_real_lstatat(folder, name, &status) == 0 && S_ISLNK(status.st_mode) && status.st_nlink == 1 &&
+           (status.st_uid == 0 || status.st_uid == ct_real_euid());
+}
+
+/* Opens a file without following other users' links. */
+static int open_name(int folder, const char *name, int flags, int mode)
+{
+    const int fd = openat(folder, name, flags | O_NOFOLLOW, mode);
+    const bool is_link = fd < 0 && (errno == ELOOP || errno == ENOTDIR) && is_own_link(folder, name);
+    return is_link ? openat(folder, name, flags, mode) : fd;
+}
+
+/* Opens the folder of the path. Returns a descriptor, or -1 and sets errno. */
+static int open_folder(const char *path, const char *end)
+{
+    char name[NAME_MAX + 1];
+    int folder = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (folder >= 0 && (path += strspn(path, "/")) < end) {
+        const size_t length = strcspn(path, "/");
+        snprintf(name, sizeof(name), "%.*s", (int)length, path);
+        const int inner =
+            length > NAME_MAX ? -1 : open_name(folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        const int error = length > NAME_MAX ? ENAMETOOLONG : errno;
+        close(folder);
+        errno = error;
+        folder = inner;
+        path += length;
+    }
+    return folder;
+}
+
+/* Writes the name of the database to which a side file belongs, or "" if the name is not that of a side
+ * file. */
+static void find_database(const char *name, char database[NAME_MAX + 1])
+{
+    const size_t length = strlen(name);
+    *database = '\0';
     for (size_t i = 0; i < SUFFIXES; i++) {
         const size_t bytes = strlen(suffixes[i]);
-        if (length <= bytes || length - bytes >= PATH_MAX || strcmp(path + length - bytes, suffixes[i]) != 0)
+        if (length <= bytes || length - bytes > NAME_MAX || strcmp(name + length - bytes, suffixes[i]) != 0)
             continue;
-        memcpy(database, path, length - bytes);
+        memcpy(database, name, length - bytes);
         database[length - bytes] = '\0';
-        return true;
     }
-    return false;
+}
+
+/* Finds the path's place, which the caller closes. Returns false and sets errno if there is no such
+ * folder. */
+static bool find_place(const char *path, struct place *place)
+{
+    const char *slash = strrchr(path, '/');
+    place->name = slash ? slash + 1 : path;
+    place->folder = open_folder(path, place->name);
+    find_database(place->name, place->database);
+    if (*place->name == '\0')
+        place->name = ".";
+    return place->folder >= 0;
+}
+
+static void close_place(const struct place *place)
+{
+    const int error = errno;
+    close(place->folder);
+    errno = error;
 }
 
 /* Returns whether the side file, whose status is given, belongs to the owner of the database or to this
  * user. A file of root's next to another user's database need not have been a side file when root made it.
  * Nor need a file with several names, because users may link files of others that they may write. */
-static bool is_trusted(const char *database, const struct stat *side)
+static bool is_trusted(const struct place *place, const struct stat *side)
 {
-    struct stat status;
+    struct stat database;
     const uint32_t user = ct_real_euid();
     if (!S_ISREG(side->st_mode) || side->st_nlink > 1)
         return false;
     if (user != 0 && side->st_uid == user)
         return true;
-    const int fd = open(database, O_PATH | O_CLOEXEC);
-    if (fd < 0) /* without a database, it is only a file of that name */
-        return errno == ENOENT && side->st_uid == user;
-    const bool is_owners = ct_real_fstat(fd, &status) == 0 && status.st_uid == side->st_uid;
-    close(fd);
-    return is_owners;
+    if (ct_real_lstatat(place->folder, place->database, &database) != 0)
+        return errno == ENOENT && side->st_uid == user; /* without a database, only a file of that name */
+    return S_ISREG(database.st_mode) && database.st_uid == side->st_uid;
 }
 
-static bool is_there(const char *path, const char *database)
+static bool is_there(const struct place *place)
 {
     struct stat status;
-    return ct_real_lstat(path, &status) == 0 && is_trusted(database, &status);
+    return ct_real_lstatat(place->folder, place->name, &status) == 0 && is_trusted(place, &status);
 }
 
 /* ---- SQLite's system calls ---- */
 
 /* As root, gives the new file to the database's owner, as SQLite does. */
-static void give_to_owner(int fd, const char *database)
+static void give_to_owner(int fd, const struct place *place)
 {
     struct stat status;
-    if (ct_real_euid() == 0 && stat(database, &status) == 0 && fchown(fd, status.st_uid, status.st_gid) != 0)
+    if (ct_real_euid() == 0 && fstatat(place->folder, place->database, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(status.st_mode) && fchown(fd, status.st_uid, status.st_gid) != 0)
         errno = 0; /* the file stays root's */
 }
 
-static int create(const char *path, const char *database, int flags, int mode)
+static int create(const struct place *place, int flags, int mode)
 {
-    const int fd = open(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    const int fd = openat(place->folder, place->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     if (fd >= 0)
-        give_to_owner(fd, database);
+        give_to_owner(fd, place);
     return fd;
 }
 
 /* Opens the file, and examines what it has opened, because another user may replace the file at any time. A
  * FIFO would block without O_NONBLOCK, which has no effect on files. */
-static int open_side_file(const char *path, const char *database, int flags, int mode)
+static int open_side_file(const struct place *place, int flags, int mode)
 {
     enum { ATTEMPTS = 100 };
     struct stat status;
     int fd = -1;
     errno = ENOENT;
     for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
-        fd = open(path, (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
+        fd = openat(place->folder, place->name,
+                    (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
         if (fd >= 0 || errno != ENOENT || !(flags & O_CREAT))
             break;
-        fd = create(path, database, flags, mode);
+        fd = create(place, flags, mode);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
-    if (fd < 0 || (ct_real_fstat(fd, &status) == 0 && is_trusted(database, &status)))
+    if (fd < 0 || (ct_real_fstat(fd, &status) == 0 && is_trusted(place, &status)))
         return fd;
     close(fd);
     errno = EACCES;
@@ -99,18 +164,41 @@ static int open_side_file(const char *path, const char *database, int flags, int
 
 static int guarded_open(const char *path, int flags, int mode)
 {
-    char database[PATH_MAX];
-    return find_database(path, database) ? open_side_file(path, database, flags, mode)
-                                         : open(path, flags, mode);
+    struct place place;
+    if (!find_place(path, &place))
+        return -1;
+    const int fd = *place.database ? open_side_file(&place, flags, mode)
+                                   : open_name(place.folder, place.name, flags, mode);
+    close_place(&place);
+    return fd;
 }
 
 static int guarded_stat(const char *path, struct stat *status)
 {
-    char database[PATH_MAX];
-    if (!find_database(path, database) || is_there(path, database))
-        return stat(path, status);
-    errno = ENOENT;
-    return -1;
+    struct place place;
+    int result = -1;
+    if (!find_place(path, &place))
+        return -1;
+    if (!*place.database || is_there(&place))
+        result = fstatat(place.folder, place.name, status, 0);
+    else
+        errno = ENOENT;
+    close_place(&place);
+    return result;
+}
+
+static int guarded_unlink(const char *path)
+{
+    struct place place;
+    int result = -1;
+    if (!find_place(path, &place))
+        return -1;
+    if (!*place.database || is_there(&place))
+        result = unlinkat(place.folder, place.name, 0);
+    else
+        errno = ENOENT;
+    close_place(&place);
+    return result;
 }
 
 /* SQLite calls fchown() only as root, for side files, whether or not it has created them. */
@@ -128,6 +216,7 @@ static void set_calls(void)
     } calls[] = {
         { "open", (sqlite3_syscall_ptr)guarded_open },
         { "stat", (sqlite3_syscall_ptr)guarded_stat },
+        { "unlink", (sqlite3_syscall_ptr)guarded_unlink },
         { "fchown", (sqlite3_syscall_ptr)keep_owner },
     };
     sqlite3_vfs *files = sqlite3_vfs_find(NULL);
@@ -143,20 +232,29 @@ void ct_side_files_guard(void)
 
 bool ct_side_file_exists(const char *path)
 {
-    char database[PATH_MAX];
-    return find_database(path, database) && is_there(path, database);
+    struct place place;
+    const bool is_found = find_place(path, &place);
+    const bool exists = is_found && *place.database && is_there(&place);
+    if (is_found)
+        close_place(&place);
+    return exists;
 }
 
 const char *ct_side_file_of_other(const char *database)
 {
     char path[PATH_MAX + 16];
-    struct stat status;
+    const char *others = NULL;
     const size_t length = strlen(database);
-    for (size_t i = 0; i < SUFFIXES && length < PATH_MAX; i++) {
+    for (size_t i = 0; i < SUFFIXES && length < PATH_MAX && !others; i++) {
+        struct place place;
+        struct stat status;
         memcpy(path, database, length);
         strcpy(path + length, suffixes[i]);
-        if (ct_real_lstat(path, &status) == 0 && !is_trusted(database, &status))
-            return suffixes[i];
+        if (!find_place(path, &place))
+            return NULL;
+        if (ct_real_lstatat(place.folder, place.name, &status) == 0 && !is_trusted(&place, &status))
+            others = suffixes[i];
+        close_place(&place);
     }
-    return NULL;
+    return others;
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sqlite3.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -216,6 +217,43 @@ static void only_a_name(void)
     sqlite3_close(connection);
 }
 
+typedef int open_function(const char *path, int flags, int mode);
+static open_function *guarded_open;
+
+/* Exchanges the folder "inner" for another user's link to the folder "victim" when SQLite is about to open a
+ * database's -shm file. */
+static int exchange_and_open(const char *path, int flags, int mode)
+{
+    static bool is_exchanged;
+    if (strstr(path, "-shm") && !is_exchanged) {
+        is_exchanged = true;
+        ENSURE(rename(in_folder("inner"), in_folder("away")) == 0);
+        ENSURE(symlink(in_folder("victim"), in_folder("inner")) == 0 &&
+               lchown(in_folder("inner"), OTHER, OTHER) == 0);
+    }
+    return guarded_open(path, flags, mode);
+}
+
+static void exchanged_folder(void)
+{
+    static const char *const names[] = { "inner", "inner/trace", "inner/trace-wal" };
+    sqlite3_vfs *files = sqlite3_vfs_find(NULL);
+    ENSURE(mkdir(in_folder("inner"), 0755) == 0 && mkdir(in_folder("victim"), 0700) == 0);
+    copy(in_folder("trace"), in_folder("inner/trace"));
+    copy(in_folder("planted"), in_folder("inner/trace-wal"));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        ENSURE(chown(in_folder(names[i]), OTHER, OTHER) == 0);
+    sqlite3 *connection = opened("inner/trace", SQLITE_OPEN_READONLY);
+    guarded_open = (open_function *)(uintptr_t)files->xGetSystemCall(files, "open");
+    files->xSetSystemCall(files, "open", (sqlite3_syscall_ptr)exchange_and_open);
+    ENSURE(sqlite3_exec(connection, "SELECT word FROM word", NULL, NULL, NULL) == SQLITE_CANTOPEN);
+    files->xSetSystemCall(files, "open", (sqlite3_syscall_ptr)guarded_open);
+    sqlite3_close(connection);
+    ENSURE(rmdir(in_folder("victim")) == 0); /* it is empty */
+    ENSURE(unlink(in_folder("inner")) == 0 && unlink(in_folder("away/trace")) == 0 &&
+           unlink(in_folder("away/trace-wal")) == 0 && rmdir(in_folder("away")) == 0);
+}
+
 int main(void)
 {
     ENSURE(mkdtemp(folder));
@@ -230,6 +268,7 @@ int main(void)
         read_replaced();
         write_planted();
         as_root_in_database_of_other();
+        exchanged_folder();
     } else {
         puts("not tried: files of another user: needs root");
     }
