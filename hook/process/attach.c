@@ -101,7 +101,7 @@ static struct ct_segment *make_segment(uint64_t exec_ns)
         return NULL;
     }
     absent_ns = 0;
-    ct_unrecorded_end(0);
+    ct_unrecorded_end();
     CT_TEST_POINT("attach.created");
     ct_rows_forget_numbers();
     ct_selection_begin(segment);

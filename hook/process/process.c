@@ -67,8 +67,6 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 extern int __cxa_at_quick_exit(void (*function)(void *), void *object) __attribute__((weak));
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-enum { UNRECORDED_PATIENCE_MS = 150 };
-
 static void (*next_exit)(int status);
 static pid_t (*next_fork)(void);
 
@@ -79,7 +77,7 @@ static void mark_exiting(void)
     /* The child of vfork() shares its parent's memory. */
     if ((!segment && !is_unrecorded) || ct_fork_memory() != CT_MEMORY_OWN)
         return;
-    ct_unrecorded_end(UNRECORDED_PATIENCE_MS);
+    ct_unrecorded_end();
     if (!segment)
         return;
     ct_gpu_end();

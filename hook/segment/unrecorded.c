@@ -8,30 +8,27 @@
 #include "system.h"
 #include "unrecorded_report.h"
 
-#include <time.h>
-
 _Atomic bool ct_is_unrecorded;
 static _Atomic uint64_t calls;
 static struct ct_unrecorded_report report;
 static struct sockaddr_un address;
 static socklen_t address_bytes;
 
-enum sent { SENT, QUEUE_FULL, NO_DAEMON };
-
-/* Keeps no descriptor, and never waits. */
-static enum sent send_bytes(const void *bytes, size_t count)
+/* Returns whether there is a daemon. If its queue is full, the bytes are lost, and the caller sends them
+ * again later. Keeps no descriptor, and never waits. */
+static bool send_bytes(const void *bytes, size_t count)
 {
     const int fd = address_bytes ? ct_descriptor_socket(AF_UNIX, SOCK_DGRAM) : -1;
     if (fd < 0)
-        return NO_DAEMON;
+        return false;
     const ssize_t sent = sendto(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL,
                                 (const struct sockaddr *)&address, address_bytes);
     const bool is_full = sent < 0 && errno == EAGAIN;
     close(fd);
-    return sent == (ssize_t)count ? SENT : is_full ? QUEUE_FULL : NO_DAEMON;
+    return is_full || sent == (ssize_t)count;
 }
 
-static enum sent send_report(void)
+static bool send_report(void)
 {
     report.calls = atomic_load_explicit(&calls, memory_order_relaxed);
     return send_bytes(&report, sizeof(report));
@@ -60,7 +57,7 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
     address_bytes = ct_unrecorded_address(&address, session->dir, uid, session->name);
     if (report.magic == 0) {
         /* Usually, there is neither a file nor a daemon, and the description would be in vain. */
-        if (error == ENOENT && send_bytes("", 0) == NO_DAEMON)
+        if (error == ENOENT && !send_bytes("", 0))
             return false;
         ct_program_describe(&program, ct_fork_pid(), true);
     }
@@ -69,11 +66,18 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
     report.error = (uint32_t)error;
     report.image = exec_ns;
     memcpy(report.cmdline, program.cmdline, sizeof(report.cmdline) - 1);
+<<<<<<< HEAD
     if (send_report() == NO_DAEMON)
         return false;
     /* If the queue is full, the process sends the report again at its exit. */
     atomic_store(&ct_is_unrecorded, true);
     return true;
+=======
+    const bool is_sent = send_report();
+    if (is_sent)
+        atomic_store(&ct_is_unrecorded, true);
+    return is_sent;
+>>>>>>> parent of eed0b24a (unrecorded: wait at the exit for the daemon's full queue)
 }
 
 void ct_unrecorded_count(void)
@@ -81,13 +85,12 @@ void ct_unrecorded_count(void)
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
 }
 
-void ct_unrecorded_end(uint32_t patience_ms)
+void ct_unrecorded_end(void)
 {
     if (!atomic_exchange(&ct_is_unrecorded, false) || !ct_system_begin())
         return;
     CT_ERROR_GUARD;
-    while (send_report() == QUEUE_FULL && patience_ms-- > 0)
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    send_report();
     ct_system_end();
 }
 

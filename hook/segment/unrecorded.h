@@ -20,9 +20,8 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
                           int error, uint64_t exec_ns);
 /* Counts a call made without a segment. The last report contains the count. */
 void ct_unrecorded_count(void);
-/* Sends the last report, because the process has a segment now, or exits. If the daemon's queue is full, tries
- * again for `patience_ms`. The daemon empties the queue every 100 ms at least (unrecorded_source.c). */
-void ct_unrecorded_end(uint32_t patience_ms);
+/* Sends the last report, because the process has a segment now, or exits. */
+void ct_unrecorded_end(void);
 /* In the child of a fork. */
 void ct_unrecorded_forget(void);
 

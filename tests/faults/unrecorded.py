@@ -93,17 +93,6 @@ def many():
         check(rows[0][1] > 10, "calls", rows[0])
 
 
-def short_lived():
-    """Checks many short-lived processes that end at once, while the socket's queue is full."""
-    count = 300
-    with Session() as s, promise("unrecorded"):
-        s.start_daemon()
-        loop = f'ulimit -f 0; i=0; while [ $i -lt {count} ]; do "$0" --calls 3 >/dev/null & i=$((i+1)); done; wait'
-        s.run(*UNCOUNTED, loop, CALLS)
-        rows = listed(s, "pid, calls")
-        equal((len(rows), len({calls for _, calls in rows})), (count, 1), "listed processes, and numbers of calls")
-
-
 READ_ONLY = "mount --bind /dev/shm /dev/shm && mount -o remount,ro,bind /dev/shm"
 
 
@@ -319,7 +308,6 @@ def unmapped():
 no_room()
 room_again()
 many()
-short_lived()
 full()
 unmapped()
 if can("mount namespaces", "processes with another /dev/shm"):
