@@ -66,18 +66,10 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
     report.error = (uint32_t)error;
     report.image = exec_ns;
     memcpy(report.cmdline, program.cmdline, sizeof(report.cmdline) - 1);
-<<<<<<< HEAD
-    if (send_report() == NO_DAEMON)
-        return false;
-    /* If the queue is full, the process sends the report again at its exit. */
-    atomic_store(&ct_is_unrecorded, true);
-    return true;
-=======
     const bool is_sent = send_report();
     if (is_sent)
         atomic_store(&ct_is_unrecorded, true);
     return is_sent;
->>>>>>> parent of eed0b24a (unrecorded: wait at the exit for the daemon's full queue)
 }
 
 void ct_unrecorded_count(void)
