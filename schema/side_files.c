@@ -1,5 +1,6 @@
 #include "side_files.h"
 
+#include "own_path.h"
 #include "real_user.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,49 +18,12 @@ enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 
 /* ---- places ---- */
 
-/* Where a path leads. Another user may exchange a folder of the path for a link at any time, so everything is
- * done through the folder's descriptor. */
+/* Where a path leads (own_path.h). */
 struct place {
     int folder;
     const char *name;            /* in the folder */
     char database[NAME_MAX + 1]; /* of a side file: the name of its database; otherwise empty */
 };
-
-/* Returns whether the link belongs to this user or to root, so that its target has not been chosen by another
- * user, who might have given the link of root's a second name. */
-static bool is_own_link(int folder, const char *name)
-{
-    struct stat status;
-    return ct_real_lstatat(folder, name, &status) == 0 && S_ISLNK(status.st_mode) && status.st_nlink == 1 &&
-           (status.st_uid == 0 || status.st_uid == ct_real_euid());
-}
-
-/* Opens a file without following other users' links. */
-static int open_name(int folder, const char *name, int flags, int mode)
-{
-    const int fd = openat(folder, name, flags | O_NOFOLLOW, mode);
-    const bool is_link = fd < 0 && (errno == ELOOP || errno == ENOTDIR) && is_own_link(folder, name);
-    return is_link ? openat(folder, name, flags, mode) : fd;
-}
-
-/* Opens the folder of the path. Returns a descriptor, or -1 and sets errno. */
-static int open_folder(const char *path, const char *end)
-{
-    char name[NAME_MAX + 1];
-    int folder = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    while (folder >= 0 && (path += strspn(path, "/")) < end) {
-        const size_t length = strcspn(path, "/");
-        snprintf(name, sizeof(name), "%.*s", (int)length, path);
-        const int inner =
-            length > NAME_MAX ? -1 : open_name(folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-        const int error = length > NAME_MAX ? ENAMETOOLONG : errno;
-        close(folder);
-        errno = error;
-        folder = inner;
-        path += length;
-    }
-    return folder;
-}
 
 /* Writes the name of the database to which a side file belongs, or "" if the name is not that of a side
  * file. */
@@ -83,7 +46,7 @@ static bool find_place(const char *path, struct place *place)
 {
     const char *slash = strrchr(path, '/');
     place->name = slash ? slash + 1 : path;
-    place->folder = open_folder(path, place->name);
+    place->folder = ct_own_path_folder(path, place->name);
     find_database(place->name, place->database);
     if (*place->name == '\0')
         place->name = ".";
@@ -168,7 +131,7 @@ static int guarded_open(const char *path, int flags, int mode)
     if (!find_place(path, &place))
         return -1;
     const int fd = *place.database ? open_side_file(&place, flags, mode)
-                                   : open_name(place.folder, place.name, flags, mode);
+                                   : ct_own_path_openat(place.folder, place.name, flags, (mode_t)mode);
     close_place(&place);
     return fd;
 }

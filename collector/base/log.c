@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "own_file.h"
+#include "own_path.h"
 #include "utf8.h"
 
 #include <errno.h>
@@ -134,8 +135,8 @@ static void write_line(enum ct_log_level level, const char *text)
     }
     int fd = STDERR_FILENO;
     if (state.path)
-        fd = open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-                  0600);
+        fd = ct_own_path_open(
+            state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
     char problem[TEXT_BYTES];
     if (state.path && fd >= 0 &&
         (ct_own_file_check(fd, state.path, problem, sizeof(problem)) != 0 || fchmod(fd, 0600) != 0)) {
@@ -190,8 +191,9 @@ void ct_log_last_words(const char *text)
     used = append(line, used, "\n");
     const int fd =
         state.path
-            ? open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-                   0600)
+            ? ct_own_path_open(state.path,
+                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+                               0600)
             : STDERR_FILENO;
     /* Make the same checks as ct_own_file_check(), which formats a message and therefore must not be called
      * here. */

@@ -2,6 +2,7 @@
 
 #include "log.h"
 #include "own_file.h"
+#include "own_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers 
  * the locks that SQLite holds on the file. */
 int ct_private_own(const char *path, const struct ct_private_readers *readers, char *message, size_t bytes)
 {
-    const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = ct_own_path_open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0)

@@ -3,6 +3,7 @@
 #include "dump_buffer.h"
 #include "log.h"
 #include "own_file.h"
+#include "own_path.h"
 #include "private_file.h"
 #include "segment.h"
 
@@ -61,10 +62,10 @@ int ct_recorder_create(const char *path, const char *session, struct ct_recorder
                                                 .record_version = CT_PROTO_VERSION };
     /* Do not block on a FIFO or follow a link. */
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    recorder->fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+    recorder->fd = ct_own_path_open(path, flags | O_CREAT | O_EXCL, 0600);
     recorder->is_new = recorder->fd >= 0;
     if (recorder->fd < 0 && errno == EEXIST)
-        recorder->fd = open(path, flags);
+        recorder->fd = ct_own_path_open(path, flags, 0);
     if (recorder->fd < 0 || ct_origin_here(&recorder->header.origin, session) != 0) {
         reason = strerror(errno);
         goto fail;
@@ -101,7 +102,7 @@ void ct_recorder_destroy(struct ct_recorder *recorder)
     if (!recorder)
         return;
     if (recorder->is_new && recorder->bytes == 0)
-        unlink(recorder->path);
+        ct_own_path_unlink(recorder->path);
     if (recorder->fd >= 0)
         close(recorder->fd);
     ct_dump_buffer_finish(&recorder->batch);

@@ -1,5 +1,6 @@
 #include "database.h"
 
+#include "own_path.h"
 #include "real_user.h"
 #include "schema_sql.h"
 #include "schema_version.h"
@@ -77,7 +78,7 @@ static int remove_parts(const char *path, size_t first)
     for (size_t i = first; i < PARTS; i++) {
         char file[PART_BYTES];
         name_part(file, path, i);
-        if (unlink(file) != 0 && errno != ENOENT)
+        if (ct_own_path_unlink(file) != 0 && errno != ENOENT)
             return errno;
     }
     return 0;
@@ -247,9 +248,9 @@ static int lock(struct ct_database *database, bool *created, char *message)
 {
     const char *path = database->path;
     *created = false;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = ct_own_path_open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0 && errno == ENOENT) {
-        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        fd = ct_own_path_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         *created = fd >= 0;
     }
     if (fd < 0)
@@ -424,13 +425,20 @@ static bool is_taken(const struct ct_database *database, uint32_t number)
     return is_others;
 }
 
-/* Returns the number of the file that follows file `number`. */
+/* Returns the number of the file that follows file `number`. If other users have taken many numbers, tries
+ * numbers at random distances, which double. */
 static uint32_t number_after(const struct ct_database *database, uint32_t number)
 {
-    do
-        number++;
-    while (is_taken(database, number));
-    return number;
+    enum { NEAREST = 16, FARTHEST = 1 << 24 };
+    uint32_t next = number + 1, distance = 0;
+    for (uint32_t i = 0; distance < FARTHEST && is_taken(database, next); i++) {
+        uint32_t random = 0;
+        distance = i < NEAREST ? 0 : distance ? 2 * distance : NEAREST;
+        if (distance)
+            sqlite3_randomness(sizeof(random), &random);
+        next += 1 + (distance ? random % distance : 0);
+    }
+    return next;
 }
 
 /* Selects the file to write: the newest file with contents or, if that file cannot be continued, the file

@@ -125,6 +125,24 @@ def follow_own_link(u, owner, folder, home):
     check("hard link" in done.stderr, done.stderr)
 
 
+def exchanged(u):
+    """Exchanges the folder of root's trace, which belongs to another user, for a link to a folder of root's. The daemon must notice that its
+    database was moved, and must create no file behind the link, not even its log."""
+    s = u.s
+    theirs, victim = u.folder("theirs", OTHER), u.folder("victim", mode=0o700)
+    equal(attempt(OTHER, lambda: os.mkdir(theirs / "inner")), "None", "making the folder")
+    (s.dir / "link").symlink_to(theirs)  # root's own link, which is followed
+    u.run(0, u.daemon, "--db", s.dir / "link/inner/trace.db", "--session", s.name)
+    equal(u.status(0)["file"], f"{theirs}/inner/trace.db", "the file")
+    equal(attempt(OTHER, lambda: os.rename(theirs / "inner", theirs / "away") or os.symlink(victim, theirs / "inner")), "None", "the exchange")
+    with promise("names_taken"):
+        u.run(0, u.calls, "--calls", 100, preload=True)
+        wait_for("the daemon's notice", lambda: "moved, deleted or replaced" in u.status(0)["state"])
+        u.run(0, u.cudatrace, "stop", "--session", s.name, status=None)
+        equal(os.listdir(victim), [], "files behind the link")
+    u.run(0, u.cudatrace, "gc", "--session", s.name, "--force")
+
+
 def taken(u, owner):
     """Checks that if another user has already taken a name that the daemon needs, the daemon reports this and exits at once. It must not
     follow the link or write to the file with that name."""
@@ -199,3 +217,4 @@ with Session() as s:
             record(u, owner, umask)
     for owner in (0, ALICE):
         taken(u, owner)
+    exchanged(u)

@@ -1,0 +1,20 @@
+/* Opens and removes files without following symbolic links of other users. A user may exchange a folder of the
+ * path for a link at any time, so that root would create or remove a file wherever the user wants. Links that
+ * belong to root or to this user are followed. Callers resolve the links in a path that a user has given once,
+ * with realpath(). */
+#ifndef CT_OWN_PATH_H
+#define CT_OWN_PATH_H
+
+#include <sys/types.h>
+
+/* Opens the folder of a path, which is relative to the working directory or absolute. `end` is the beginning
+ * of the last name in `path`. Returns a descriptor (O_PATH), or -1 and sets errno. */
+int ct_own_path_folder(const char *path, const char *end);
+/* Like openat(), for a single name. */
+int ct_own_path_openat(int folder, const char *name, int flags, mode_t mode);
+/* Like open(). Safe in signal handlers. */
+int ct_own_path_open(const char *path, int flags, mode_t mode);
+/* Like unlink(). */
+int ct_own_path_unlink(const char *path);
+
+#endif
