@@ -1,7 +1,7 @@
 /* The report of a process that cannot create a segment, and that the daemon would not notice otherwise. The
- * process sends a datagram to the session's abstract socket, because it may be unable to open the session's
- * files. The kernel adds the sender's PID and user. Any user may send reports, so the daemon bounds their
- * number.
+ * process connects to the session's abstract socket, because it may be unable to open the session's files,
+ * and sends one report (SOCK_SEQPACKET). The kernel provides the PID and the user of each end. Any user may
+ * send reports, so the daemon bounds their number.
  *
  * A probe reports other processes. The daemon accepts this only from root and from its own user. */
 #ifndef CT_PROTO_UNRECORDED_REPORT_H

@@ -155,6 +155,16 @@ ssize_t sendto(int fd, const void *bytes, size_t count, int flags, const struct 
     return CALL_6(SYS_sendto, fd, bytes, count, flags, address, address_bytes);
 }
 
+int connect(int fd, const struct sockaddr *address, socklen_t address_bytes)
+{
+    return (int)CALL_3(SYS_connect, fd, address, address_bytes);
+}
+
+int getsockopt(int fd, int level, int option, void *value, socklen_t *bytes)
+{
+    return (int)CALL_5(SYS_getsockopt, fd, level, option, value, bytes);
+}
+
 int sigaltstack(const stack_t *stack, stack_t *before)
 {
     return (int)CALL_2(SYS_sigaltstack, stack, before);

@@ -15,6 +15,7 @@
 #include "symbol.h"
 #include "system.h"
 #include "thread.h"
+#include "unrecorded.h"
 
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -185,6 +186,8 @@ static void before(struct restriction *restriction)
 static void after(const struct restriction *restriction, long result)
 {
     const bool on = result == 0 || (restriction->listens && result > 0);
+    if (restriction->hushed && on && restriction->filter && !ct_filter_passes_reports(restriction->filter))
+        ct_unrecorded_forbid();
     if (restriction->hushed && (!on || (restriction->filter && ct_filter_passes(restriction->filter))))
         atomic_fetch_sub(&ct_system_silenced, 1);
     if (restriction->closed)

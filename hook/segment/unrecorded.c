@@ -13,19 +13,38 @@ static _Atomic uint64_t calls;
 static struct ct_unrecorded_report report;
 static struct sockaddr_un address;
 static socklen_t address_bytes;
+static uint32_t receiver; /* the user whose daemon has the address */
+static _Atomic bool is_forbidden;
+
+/* Returns whether the process at the other end belongs to the user whose daemon is meant, or to root. Any user
+ * may bind the name of a session's socket. Users that `map`, the process's uid_map, lacks look the same. */
+static bool is_daemons(int fd, const char *map)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        return false;
+    const uint32_t user = ct_session_uid_in(map, peer.uid);
+    return user == receiver || user == 0 || ct_session_uid_is_shared(map, peer.uid);
+}
 
 /* Returns whether there is a daemon. If its queue is full, the bytes are lost, and the caller sends them
  * again later. Keeps no descriptor, and never waits. */
 static bool send_bytes(const void *bytes, size_t count)
 {
-    const int fd = address_bytes ? ct_descriptor_socket(AF_UNIX, SOCK_DGRAM) : -1;
+    char map[1024];
+    if (!address_bytes || atomic_load_explicit(&is_forbidden, memory_order_relaxed))
+        return false;
+    ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
+    const int fd = ct_descriptor_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
     if (fd < 0)
         return false;
-    const ssize_t sent = sendto(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL,
-                                (const struct sockaddr *)&address, address_bytes);
-    const bool is_full = sent < 0 && errno == EAGAIN;
+    const bool is_connected = connect(fd, (const struct sockaddr *)&address, address_bytes) == 0;
+    const bool is_full = !is_connected && errno == EAGAIN;
+    const bool is_sent = is_connected && is_daemons(fd, map) &&
+                         sendto(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) == (ssize_t)count;
     close(fd);
-    return is_full || sent == (ssize_t)count;
+    return is_full || is_sent;
 }
 
 static bool send_report(void)
@@ -55,6 +74,7 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
 {
     static struct ct_program program; /* static, since the stack may be small */
     address_bytes = ct_unrecorded_address(&address, session->dir, uid, session->name);
+    receiver = uid;
     if (report.magic == 0) {
         /* Usually, there is neither a file nor a daemon, and the description would be in vain. */
         if (error == ENOENT && !send_bytes("", 0))
@@ -84,6 +104,11 @@ void ct_unrecorded_end(void)
     CT_ERROR_GUARD;
     send_report();
     ct_system_end();
+}
+
+void ct_unrecorded_forbid(void)
+{
+    atomic_store_explicit(&is_forbidden, true, memory_order_relaxed);
 }
 
 void ct_unrecorded_forget(void)

@@ -22,6 +22,8 @@ bool ct_unrecorded_report(const struct ct_session *session, uint32_t uid, enum c
 void ct_unrecorded_count(void);
 /* Sends the last report, because the process has a segment now, or exits. */
 void ct_unrecorded_end(void);
+/* Sends no more reports, because a filter forbids that. */
+void ct_unrecorded_forbid(void);
 /* In the child of a fork. */
 void ct_unrecorded_forget(void);
 

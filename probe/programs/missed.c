@@ -120,19 +120,41 @@ static void report_unlisted(struct ct_missed *missed)
     missed->unlisted = 0;
 }
 
+/* Returns whether the process at the other end belongs to the user or to root. */
+static bool is_daemons(int fd, uid_t owner)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+           (peer.uid == owner || peer.uid == 0);
+}
+
+/* Sends the report to the user's daemon. Returns as send_one(). */
+static int send_to(const struct ct_missed *missed, uid_t owner, const struct ct_unrecorded_report *report)
+{
+    struct sockaddr_un address;
+    const socklen_t bytes = ct_unrecorded_address(&address, missed->dir, owner, missed->session);
+    const int fd = bytes ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    if (fd < 0)
+        return -ECONNREFUSED;
+    int error = -ECONNREFUSED;
+    if (connect(fd, (const struct sockaddr *)&address, bytes) != 0)
+        error = errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
+    else if (is_daemons(fd, owner) && send(fd, report, sizeof(*report), MSG_NOSIGNAL) == sizeof(*report))
+        error = 0;
+    close(fd);
+    return error;
+}
+
 /* Sends the report to the daemon that would store the process's calls: that of its user, or of root, or of
  * the probe's own user. Returns 0, -EAGAIN if that daemon is busy, or -ECONNREFUSED if there is none. */
-static int send_one(const struct ct_missed *missed, int fd, const struct ct_unrecorded_report *report)
+static int send_one(const struct ct_missed *missed, const struct ct_unrecorded_report *report)
 {
     const uid_t owners[] = { report->uid, 0, geteuid() };
     for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
-        struct sockaddr_un address;
-        const socklen_t bytes = ct_unrecorded_address(&address, missed->dir, owners[i], missed->session);
-        if (bytes && sendto(fd, report, sizeof(*report), MSG_DONTWAIT | MSG_NOSIGNAL,
-                            (const struct sockaddr *)&address, bytes) == sizeof(*report))
-            return 0;
-        if (bytes && errno == EAGAIN)
-            return -EAGAIN;
+        const int error = send_to(missed, owners[i], report);
+        if (error != -ECONNREFUSED)
+            return error;
     }
     return -ECONNREFUSED;
 }
@@ -159,13 +181,12 @@ bool ct_missed_send(struct ct_missed *missed)
     print_rest(missed, now_ns);
     report_unlisted(missed);
     struct blocked blocked = { .count = 0 };
-    const int fd = missed->count > 0 ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
     size_t kept = 0;
     for (size_t i = 0; i < missed->count; i++) {
         struct ct_missed_report *waiting = &missed->waiting[i];
         int error = -EAGAIN;
-        if (fd >= 0 && !is_blocked(&blocked, waiting->report.uid)) {
-            error = send_one(missed, fd, &waiting->report);
+        if (!is_blocked(&blocked, waiting->report.uid)) {
+            error = send_one(missed, &waiting->report);
             if (error == -EAGAIN)
                 blocked.uid[blocked.count++] = waiting->report.uid;
         }
@@ -178,8 +199,6 @@ bool ct_missed_send(struct ct_missed *missed)
                     waiting->report.pid);
     }
     missed->count = kept;
-    if (fd >= 0)
-        close(fd);
     return kept > 0;
 }
 

@@ -1,4 +1,5 @@
 """Tests that processes without a segment are listed with the reason, and with exactly as many calls as they have made."""
+import contextlib
 import os
 import resource
 import signal
@@ -93,6 +94,36 @@ def many():
         check(rows[0][1] > 10, "calls", rows[0])
 
 
+def short_lived():
+    """Checks many short-lived processes that end at once, before the daemon reads their reports."""
+    count = 300
+    with Session() as s, promise("unrecorded"):
+        daemon = s.start_daemon()
+        daemon.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, daemon.pid, os.WSTOPPED | os.WNOWAIT)
+        loop = f'ulimit -f 0; i=0; while [ $i -lt {count} ]; do "$0" --calls 3 >/dev/null & i=$((i+1)); done; wait'
+        s.run(*UNCOUNTED, loop, CALLS)
+        daemon.send_signal(signal.SIGCONT)
+        rows = listed(s, "pid, calls")
+        equal((len(rows), len({calls for _, calls in rows})), (count, 1), "listed processes, and numbers of calls")
+
+
+def taken_name():
+    """Checks that a process sends no report to a socket of another user."""
+    from users import Users, BOB
+    with Session() as s, promise("unrecorded"):
+        u = Users(s)
+        taken = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        taken.bind(f"\0/dev/shm/cudatrace.0.{s.name}.bell")
+        os.seteuid(BOB)  # the kernel shows the user that listens
+        taken.listen(10)
+        os.seteuid(0)
+        u.run(12001, u.calls, "--calls", 100, preload=True)
+        taken.settimeout(DEADLINE_S)
+        with taken, taken.accept()[0] as connection:
+            equal(connection.recv(1000), b"", "the report that another user's socket received")
+
+
 READ_ONLY = "mount --bind /dev/shm /dev/shm && mount -o remount,ro,bind /dev/shm"
 
 
@@ -176,16 +207,25 @@ def attack(session):
         return (magic + struct.pack("<IIQQiIII", cause, 2 ** 32 - 1, image, 2 ** 64 - 1, 1, 0, 2 ** 32 - 1, 0) +
                 b"\x1b[1m\xff" * 51 + b"x")
 
-    to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    to.connect(f"\0/dev/shm/cudatrace.0.{session}.bell")
-    for datagram in b"", b"x", report(0) + b"x", report(0)[:-1], report(0, 4), report(0, 5), report(0, 6), report(0, magic=b"x" * 8), *map(report, range(1000)):
-        to.send(datagram)
+    def connected():
+        to = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        to.connect(f"\0/dev/shm/cudatrace.0.{session}.bell")
+        return to
+
+    def send(packet):
+        with connected() as to, contextlib.suppress(BrokenPipeError):
+            to.send(packet)
+
+    idle = [connected() for _ in range(30)]  # they never send anything
+    for packet in b"", b"x", report(0) + b"x", report(0)[:-1], report(0, 4), report(0, 5), report(0, 6), report(0, magic=b"x" * 8), *map(report, range(1000)):
+        send(packet)
     for _ in range(70):
         child = os.fork()
         if child == 0:
-            to.send(report(1))
+            send(report(1))
             os._exit(0)
         os.waitpid(child, 0)
+    del idle
 
 
 def other_users(uid=12001):
@@ -308,6 +348,7 @@ def unmapped():
 no_room()
 room_again()
 many()
+short_lived()
 full()
 unmapped()
 if can("mount namespaces", "processes with another /dev/shm"):
@@ -316,5 +357,6 @@ if can("mount namespaces", "processes with another /dev/shm"):
     no_files()
 if can("several users", "processes of other users") and can("everyone's /dev/shm", "processes of other users"):
     other_users()
+    taken_name()
     mapped()
     closed_folders()

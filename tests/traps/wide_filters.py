@@ -45,7 +45,7 @@ what = sys.argv[1]
 
 
 def table():
-    return set(re.findall(r"^ROW\((\w+),", (SOURCE / "hook/process/system.def").read_text(), re.M))
+    return set(re.findall(r"^ROW\w*\((\w+),", (SOURCE / "hook/process/system.def").read_text(), re.M))
 
 
 def made(s, name, *command, **options):

@@ -16,7 +16,9 @@ enum {
     KEPT = 64,         /* places that only the daemon's own user may take */
     RECEIVE_MAX = 640, /* reports read in PAUSE_MS */
     PAUSE_MS = 100,
+    QUEUE = 4096, /* reports that wait; the kernel may have a lower limit (net.core.somaxconn) */
 };
+#define PATIENCE_NS UINT64_C(1000000000) /* from a connection to its report */
 
 static const char *const causes[CT_UNRECORDED_COUNT] = {
 #define UNRECORDED(constant, name, explanation) [CT_UNRECORDED_##constant] = #name,
@@ -173,26 +175,18 @@ static bool may_report(const struct ct_unrecorded *unrecorded, const struct ct_u
     return report->cause < CT_UNRECORDED_REFUSED;
 }
 
-/* Returns 1 for a report, 0 for another datagram, and -1 if there is none. */
-static int receive(int socket, struct ct_unrecorded_report *report, struct ucred *sender)
+enum received { REPORT, NOTHING, NOT_YET };
+
+static enum received receive(int fd, struct ct_unrecorded_report *report, struct ucred *sender)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(struct ucred))];
-    } control;
-    struct iovec part = { report, sizeof(*report) };
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
-    const ssize_t bytes = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    socklen_t room = sizeof(*sender);
+    const ssize_t bytes = recv(fd, report, sizeof(*report), MSG_DONTWAIT | MSG_TRUNC);
     if (bytes < 0)
-        return -1;
-    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (bytes != sizeof(*report) || message.msg_flags & MSG_TRUNC || report->magic != CT_UNRECORDED_MAGIC ||
-        !head || head->cmsg_type != SCM_CREDENTIALS)
-        return 0;
-    memcpy(sender, CMSG_DATA(head), sizeof(*sender));
-    return 1;
+        return errno == EAGAIN ? NOT_YET : NOTHING;
+    return bytes == sizeof(*report) && report->magic == CT_UNRECORDED_MAGIC &&
+                   getsockopt(fd, SOL_SOCKET, SO_PEERCRED, sender, &room) == 0
+               ? REPORT
+               : NOTHING;
 }
 
 /* Returns whether there is a place for a process that is not bounded. Reports otherwise stay in the socket,
@@ -207,49 +201,73 @@ static bool has_place(const struct ct_unrecorded *unrecorded)
     return has_one;
 }
 
-/* Reads the reports in the queue. Returns whether a process was added or has changed. */
-static bool receive_all(struct ct_unrecorded *unrecorded)
+/* Takes the report of a connection, and closes it, unless its report has not arrived yet. Returns whether a
+ * process was added or has changed. */
+static bool take_from(struct ct_unrecorded *unrecorded, const struct ct_connection *connection)
 {
     struct ct_unrecorded_report report;
     struct ucred sender;
+    const enum received received = receive(connection->fd, &report, &sender);
+    const bool is_late = ct_monotonic_ns() - connection->since_ns > PATIENCE_NS;
+    if (received == NOT_YET && !is_late && unrecorded->waiting_count < CT_UNRECORDED_WAITING) {
+        unrecorded->waiting[unrecorded->waiting_count++] = *connection;
+        return false;
+    }
+    const bool has_changed =
+        received == REPORT && may_report(unrecorded, &report, &sender) && take(unrecorded, &report, &sender);
+    close(connection->fd);
+    return has_changed;
+}
+
+/* Reads the reports that have arrived. Returns whether a process was added or has changed. */
+static bool receive_all(struct ct_unrecorded *unrecorded)
+{
     bool has_changed = false;
-    int result = 0;
     uv_mutex_lock(&unrecorded->lock);
-    for (int i = 0; i < RECEIVE_MAX && result >= 0 && unrecorded->socket >= 0 && has_place(unrecorded); i++) {
-        result = receive(unrecorded->socket, &report, &sender);
-        unrecorded->received += result >= 0;
-        if (result == 1 && may_report(unrecorded, &report, &sender))
-            has_changed |= take(unrecorded, &report, &sender);
+    const uint32_t waited = unrecorded->waiting_count;
+    struct ct_connection waiting[CT_UNRECORDED_WAITING];
+    memcpy(waiting, unrecorded->waiting, sizeof(waiting));
+    unrecorded->waiting_count = 0;
+    for (uint32_t i = 0; i < waited; i++)
+        has_changed |= take_from(unrecorded, &waiting[i]);
+    for (int i = 0; i < RECEIVE_MAX && unrecorded->socket >= 0 && has_place(unrecorded); i++) {
+        const int fd = accept4(unrecorded->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            break;
+        has_changed |= take_from(unrecorded, &(struct ct_connection){ fd, ct_monotonic_ns() });
     }
     uv_mutex_unlock(&unrecorded->lock);
     return has_changed;
 }
 
+static void on_pause(uv_timer_t *timer);
 static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void receive_more(struct ct_unrecorded *unrecorded)
+{
+    const bool has_changed = receive_all(unrecorded);
+    uv_timer_start(&unrecorded->pause, on_pause, PAUSE_MS, 0);
+    if (has_changed)
+        unrecorded->on_report(unrecorded->data);
+}
 
 static void on_pause(uv_timer_t *timer)
 {
     struct ct_unrecorded *unrecorded = timer->data;
     uv_mutex_lock(&unrecorded->lock);
-    unrecorded->received = 0;
+    const bool is_waiting = unrecorded->waiting_count > 0;
     uv_mutex_unlock(&unrecorded->lock);
     uv_poll_start(&unrecorded->poll, UV_READABLE, on_readable);
+    if (is_waiting)
+        receive_more(unrecorded);
 }
 
-/* Reads reports at once, because the socket's queue is short, but at most RECEIVE_MAX every PAUSE_MS. */
+/* Reads reports at once, but at most RECEIVE_MAX every PAUSE_MS. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
-    struct ct_unrecorded *unrecorded = poll->data;
-    const bool has_changed = receive_all(unrecorded);
-    uv_mutex_lock(&unrecorded->lock);
-    if (unrecorded->received >= RECEIVE_MAX || !has_place(unrecorded))
-        uv_poll_stop(poll);
-    uv_mutex_unlock(&unrecorded->lock);
-    if (!uv_is_active((uv_handle_t *)&unrecorded->pause))
-        uv_timer_start(&unrecorded->pause, on_pause, PAUSE_MS, 0);
-    if (has_changed)
-        unrecorded->on_report(unrecorded->data);
+    uv_poll_stop(poll);
+    receive_more(poll->data);
 }
 
 /* ---- the source ---- */
@@ -341,9 +359,8 @@ static int listen_at(const char *dir, uint32_t uid, const char *session)
 {
     struct sockaddr_un address;
     const socklen_t bytes = ct_unrecorded_address(&address, dir, uid, session);
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0 &&
-        bind(fd, (const struct sockaddr *)&address, bytes) == 0)
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, QUEUE) == 0)
         return fd;
     const int error = errno;
     if (fd >= 0)
@@ -385,6 +402,9 @@ void ct_unrecorded_finish(struct ct_unrecorded *unrecorded)
     uv_poll_stop(&unrecorded->poll);
     uv_close((uv_handle_t *)&unrecorded->poll, NULL);
     uv_close((uv_handle_t *)&unrecorded->pause, NULL);
+    for (uint32_t i = 0; i < unrecorded->waiting_count; i++)
+        close(unrecorded->waiting[i].fd);
+    unrecorded->waiting_count = 0;
     close(unrecorded->socket);
     unrecorded->socket = -1;
 }

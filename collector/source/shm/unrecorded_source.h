@@ -15,7 +15,16 @@
 
 #include <uv.h>
 
-enum { CT_UNRECORDED_MAX = 512 }; /* remembered at once. The daemon's own user may have reported more */
+enum {
+    CT_UNRECORDED_MAX = 512, /* remembered at once. The daemon's own user may have reported more */
+    CT_UNRECORDED_WAITING = 16,
+};
+
+/* A process that has connected. It sends its report at once, or never. */
+struct ct_connection {
+    int fd;
+    uint64_t since_ns; /* CLOCK_MONOTONIC */
+};
 
 struct ct_unrecorded_process {
     struct ct_unrecorded_facts facts;
@@ -41,8 +50,9 @@ struct ct_unrecorded {
     _Atomic uint32_t reported; /* processes that have sent a report or were refused */
     _Atomic uint32_t unprobed; /* processes that a probe has reported */
     uv_mutex_t lock;           /* for the following, which the loop and the worker share */
-    uint32_t received;         /* reports since the pause began */
     int socket;                /* -1: reports cannot be received */
+    struct ct_connection waiting[CT_UNRECORDED_WAITING]; /* their reports have not arrived yet */
+    uint32_t waiting_count;
     struct ct_unrecorded_process process[CT_UNRECORDED_MAX];
     uint32_t count, others;
 };
