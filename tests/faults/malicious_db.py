@@ -7,12 +7,13 @@ import json
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import sqlite3
 import subprocess
 
-from fault_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, by_tier, can, check, equal, promise
+from fault_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, by_tier, can, check, equal, promise, wait_for
 
 VARIANTS, DAEMONS = by_tier((60, 4), (400, 10), (4000, 200))
 NASTY = "a\x1b]0;owned\x07b\x9bc\rd\ne\tf\u202eg\u2028h\u061ci\x7f"
@@ -30,6 +31,10 @@ def tool(s, *arguments, status=None, text=True):
 
 def sql(s, db, query, *options, **more):
     return tool(s, "sql", "--db", db, *options, query, **more)
+
+
+def values(s, db, query):
+    return [list(row.values()) for row in json.loads(sql(s, db, query, "--format", "json").stdout)]
 
 
 @contextlib.contextmanager
@@ -109,6 +114,26 @@ def schemas_that_would(s, trace):
                 child.send_signal(signal.SIGINT)
                 child.stdout.close()
                 check(child.wait(DEADLINE_S) in (-signal.SIGINT, -signal.SIGPIPE), "it ended with", child.returncode)
+    # `tail` blocks the signal while it reads, so that its output ends with a whole line.
+    def blocks(child):
+        status = open(f"/proc/{child.pid}/status").read()
+        return int(re.search(r"SigBlk:\t(\w+)", status).group(1), 16) >> signal.SIGINT - 1 & 1
+
+    with promise("endless_query"), edited(s, "processes.db", trace, "DROP VIEW processes", "CREATE VIEW processes AS " + bomb.format(
+            "count(*) AS process_id, 1 AS pid")) as path:
+        child = s.start(CUDATRACE, "tail", "--last", "5", "--db", path, preload=False, stderr=subprocess.DEVNULL)
+        wait_for("the blocked signal", lambda: blocks(child))
+        child.send_signal(signal.SIGINT)
+        equal(child.wait(DEADLINE_S), 1, "the status of tail")
+    # Calls of absurd sizes must not keep a query from showing anything.
+    with promise("foreign_schema"), edited(s, "sizes.db", trace, f"UPDATE call SET bytes = {2 ** 62}") as path:
+        calls = values(s, path, "SELECT count(*) FROM calls")
+        equal(values(s, path, "SELECT sum(bytes), sum(-bytes), sum(1), sum(0.5) = 0.5 * count(*) FROM calls"),
+              [[2 ** 63 - 1, -2 ** 63, calls[0][0], 1]], "bounded sums")
+        equal(values(s, path, "SELECT DISTINCT sum(n) OVER (ORDER BY n ROWS 1 PRECEDING) FROM (SELECT 1 AS n UNION SELECT 2 UNION SELECT NULL "
+                                "UNION SELECT 9223372036854775807)"), [[None], [1], [3], [2 ** 63 - 1]], "sums of a window")
+        equal(values(s, path, "SELECT sum(bytes) FROM calls WHERE 0"), [[None]], "the sum of nothing")
+        equal(tool(s, "report", "--db", path).returncode, 0, "the report")
     with promise("foreign_schema"), edited(s, "empty.db", trace) as path:
         with contextlib.closing(sqlite3.connect(path)) as connection:
             names = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('view', 'table') AND "

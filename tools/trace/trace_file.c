@@ -1,5 +1,6 @@
 #include "trace_file.h"
 
+#include "bounded_sum.h"
 #include "confine.h"
 #include "schema_version.h"
 #include "side_files.h"
@@ -170,6 +171,8 @@ int ct_trace_file_open(const char *path, sqlite3 **connection)
         return SQLITE_NOMEM;
     sqlite3_busy_timeout(*connection, 10000);
     ct_trace_confine(*connection);
+    if (rc == SQLITE_OK)
+        rc = ct_bounded_sum_add(*connection);
     if (rc == SQLITE_OK && ct_ask_number(*connection, "SELECT count(*) FROM sqlite_master", 0, -1) < 0)
         rc = sqlite3_errcode(*connection);
     return rc;

@@ -2,6 +2,7 @@
 #include "tail.h"
 
 #include "client.h"
+#include "clock.h"
 #include "number.h"
 #include "sessions.h"
 #include "subcommand.h"
@@ -9,6 +10,9 @@
 
 #include <string.h>
 #include <unistd.h>
+
+enum { STEPS = 100000 }; /* of SQLite's virtual machine, about a millisecond */
+#define PATIENCE_NS UINT64_C(1000000000)
 
 struct tail_options {
     struct ct_session_choice choice;
@@ -44,6 +48,19 @@ static void catch_stops(sigset_t *while_waiting)
     sigprocmask(SIG_BLOCK, &blocked, while_waiting);
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
         sigdelset(while_waiting, stops[i]);
+}
+
+/* Aborts a query that goes on for a second after a signal, such as that of an endless view. */
+static int is_overdue(void *data)
+{
+    static uint64_t since_ns;
+    sigset_t pending;
+    (void)data;
+    if (sigpending(&pending) != 0 || (!sigismember(&pending, SIGINT) && !sigismember(&pending, SIGTERM)))
+        return 0;
+    const uint64_t now_ns = ct_monotonic_ns();
+    since_ns = since_ns ? since_ns : now_ns;
+    return now_ns - since_ns > PATIENCE_NS;
 }
 
 /* Prints calls until a signal arrives, the output is closed, or the daemon exits. `daemon` is -1 if there is
@@ -115,6 +132,7 @@ static int follow_trace(struct tail_options *options)
         return status;
     }
     catch_stops(&while_waiting);
+    sqlite3_progress_handler(connection, STEPS, is_overdue, NULL);
     options->plan.stop = &is_stopped;
     options->plan.mask = &while_waiting;
     struct ct_tail *tail = ct_tail_begin(connection, &series, &options->plan);
