@@ -19,8 +19,8 @@ static void open_files(struct ct_earlier_files *earlier, const struct ct_databas
 {
     char path[sizeof(database->path)];
     earlier->open = true;
-    for (uint32_t number = database->number; earlier->files < CT_SERIES_FILES_MAX &&
-                                             (number = ct_database_before(database, number)) != 0;) {
+    for (uint32_t number = database->number;
+         earlier->files < CT_SERIES_FILES_MAX && (number = ct_database_before(database, number)) != 0;) {
         sqlite3 *connection = ct_database_open_earlier(database, number, false, path);
         sqlite3_stmt *find = NULL;
         if (connection)

@@ -16,8 +16,9 @@ static socklen_t address_bytes;
 static uint32_t receiver; /* the user whose daemon has the address */
 static _Atomic bool is_forbidden;
 
-/* Returns whether the process at the other end belongs to the user whose daemon is meant, or to root. Any user
- * may bind the name of a session's socket. Users that `map`, the process's uid_map, lacks look the same. */
+/* Returns whether the process at the other end belongs to the user whose daemon is meant, or to root. Any
+ * user may bind the name of a session's socket. Users that `map`, the process's uid_map, lacks look the same.
+ */
 static bool is_daemons(int fd, const char *map)
 {
     struct ucred peer;

@@ -1,7 +1,7 @@
-/* Opens and removes files without following symbolic links of other users. A user may exchange a folder of the
- * path for a link at any time, so that root would create or remove a file wherever the user wants. Links that
- * belong to root or to this user are followed. Callers resolve the links in a path that a user has given once,
- * with realpath(). */
+/* Opens and removes files without following symbolic links of other users. A user may exchange a folder of
+ * the path for a link at any time, so that root would create or remove a file wherever the user wants. Links
+ * that belong to root or to this user are followed. Callers resolve the links in a path that a user has given
+ * once, with realpath(). */
 #ifndef CT_OWN_PATH_H
 #define CT_OWN_PATH_H
 

@@ -1,5 +1,6 @@
-/* Replaces sum() in queries of a trace. SQLite's sum() fails if the sum of integers does not fit into 64 bits,
- * so that a program with calls of absurd sizes, or a forged trace, would keep a query from showing anything. */
+/* Replaces sum() in queries of a trace. SQLite's sum() fails if the sum of integers does not fit into 64
+ * bits, so that a program with calls of absurd sizes, or a forged trace, would keep a query from showing
+ * anything. */
 #ifndef CT_BOUNDED_SUM_H
 #define CT_BOUNDED_SUM_H
 

@@ -29,7 +29,7 @@ struct ct_follow {
      * second file of "trace.db", or the first file of "trace.2.db". */
     struct place place[2];
     char series[CT_SERIES_BYTES];
-    uint32_t owner; /* of the files */
+    uint32_t owner;  /* of the files */
     uint32_t at;     /* the file being read, among those of the connection, 0 being the newest */
     int64_t from_ns; /* the call_id at which reading continues in this file */
     struct ct_late_calls late;
