@@ -162,5 +162,26 @@ with Session() as s:
                 equal(victim.read_text(), "precious", "the victim")
             take_back(mark, kind == "full folder")
     s.stop_daemon()
+def taken_socket():
+    """Checks that commands do not connect to another user's socket, which might never accept a connection."""
+    with Session() as s, socket.socket(socket.AF_UNIX) as taken, promise("planted"):
+        path = f"/dev/shm/cudatrace.0.{s.name}.sock"
+        os.seteuid(BOB)
+        taken.bind(path)
+        os.seteuid(0)
+        os.chmod(path, 0o777)
+        taken.listen(10)
+        taken.setblocking(False)
+        for command in "status", "flush", "stop":
+            check("no cudatraced serves" in s.cudatrace(command, status=1).stderr, command)
+        try:
+            taken.accept()
+            check(False, "a command has connected")
+        except BlockingIOError:
+            pass
+        os.unlink(path)
+
+
+taken_socket()
 planted_segments(os.geteuid())
 planted_segments(ALICE, "--system", infix=".system")

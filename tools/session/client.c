@@ -50,7 +50,11 @@ int ct_client_connect_path(const char *path, uint32_t uid)
     if (strlen(path) >= sizeof(address.sun_path))
         return -1;
     strcpy(address.sun_path, path);
+    /* Any user can create a socket with this name, and accept no connections. */
+    struct stat status;
     struct ucred peer;
+    if (ct_real_lstat(path, &status) != 0 || ct_session_uid_of(status.st_uid) != uid)
+        return -1;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
@@ -58,7 +62,7 @@ int ct_client_connect_path(const char *path, uint32_t uid)
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
         connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && peer_of(fd, &peer) &&
-        ct_session_uid_of(peer.uid) == uid) /* any user can create a socket with this name */
+        ct_session_uid_of(peer.uid) == uid)
         return fd;
     close(fd);
     return -1;
