@@ -71,15 +71,18 @@ enum ct_hook_scope {
     CT_SCOPE_MACHINE = 2,   /* all threads, and interrupts; for instants in the kernel */
 };
 
+#define CT_HOOK_COUNTS 0xffffffffU
+
 struct ct_hook_rule {
     uint32_t function;   /* its number (functions.h) */
     uint32_t scope;      /* enum ct_hook_scope */
     uint32_t per_second; /* calls that are recorded in a second; 0: all */
+    uint32_t one_of;     /* of this many calls, one is recorded; 0: all; CT_HOOK_COUNTS: none. All are counted */
     uint8_t fields, conditions, texts;
     uint8_t is_kernel; /* addresses may be in the kernel */
     uint8_t stack_words;
     uint8_t is_entry; /* recorded at the entry of the function, without its duration and its result */
-    uint8_t reserved[6];
+    uint8_t reserved[2];
     struct ct_hook_source field[CT_HOOK_FIELDS];
     struct ct_hook_condition condition[CT_HOOK_CONDITIONS];
 };

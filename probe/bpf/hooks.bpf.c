@@ -161,6 +161,14 @@ static __noinline bool is_wanted(const struct call *call)
     return true;
 }
 
+/* Returns whether the call is recorded, and not only counted. A random number costs less than a count that
+ * all processors share, and no period of the calls can coincide with it. */
+static bool is_in_sample(const struct ct_hook_rule *rule)
+{
+    const __u32 one_of = rule->one_of;
+    return one_of == 0 || (one_of != CT_HOOK_COUNTS && bpf_get_prandom_u32() % one_of == 0);
+}
+
 /* Returns whether the rule's limit permits another call now. If several processors reset the count at the
  * same time, a few extra calls may be recorded at the beginning of a second. */
 static bool is_within_limit(const struct call *call, __u32 rule)
@@ -207,7 +215,7 @@ static void write(const struct call *call, __u64 cookie)
     __u32 channel = call->channel;
     if (!is_wanted(call))
         return;
-    if (!is_within_limit(call, links_of(cookie))) {
+    if (!is_in_sample(call->rule) || !is_within_limit(call, links_of(cookie))) {
         skip(channel, call->rule->function, call->end - call->start);
         return;
     }

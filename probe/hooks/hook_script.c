@@ -85,9 +85,22 @@ static void print_conditions(const struct ct_hook_entry *hook)
         puts(") {");
 }
 
+static void print_sums(const struct ct_hook_entry *hook)
+{
+    printf("%s@calls[\"%s\"] = ", hook->rule.conditions > 0 ? "        " : "    ", hook->name);
+    if (is_instant(hook))
+        puts("count();");
+    else
+        printf("stats(nsecs - @%s[tid]);\n", hook->name);
+}
+
 static void print_output(const struct ct_hook_entry *hook)
 {
     const struct ct_hook_rule *rule = &hook->rule;
+    if (rule->one_of == CT_HOOK_COUNTS) {
+        print_sums(hook);
+        return;
+    }
     printf("%sprintf(\"%%d %%d %s", rule->conditions > 0 ? "        " : "    ", hook->name);
     if (!is_instant(hook))
         printf(" %%llu ns");
@@ -154,6 +167,8 @@ static void print_hook(const struct ct_hook_entry *hook)
     char target[2048];
     if (hook->rule.per_second > 0)
         printf("// bpftrace has no limit of %u/s.\n", hook->rule.per_second);
+    if (hook->rule.one_of > 1 && hook->rule.one_of != CT_HOOK_COUNTS)
+        printf("// bpftrace prints all calls, and not one of %u.\n", hook->rule.one_of);
     const bool is_kernel = hook->kind == CT_HOOK_KPROBE;
     if (hook->kind == CT_HOOK_TRACEPOINT)
         snprintf(target, sizeof(target), "tracepoint:%s:%s", hook->place, hook->symbol);

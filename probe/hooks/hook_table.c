@@ -243,7 +243,7 @@ static bool read_field(struct reader *reader, struct ct_hook_entry *hook, char *
     const size_t length = equals ? (size_t)(equals - text) : 0;
     const uint32_t i = hook->rule.fields;
     if (!equals)
-        return reject(reader, "unknown word '%s': expected FIELD=SOURCE, if, limit, in, at or nothrow", text);
+        return reject(reader, "unknown word '%s': expected FIELD=SOURCE, if, limit, count, sample, in, at or nothrow", text);
     if (i == CT_HOOK_FIELDS)
         return reject(reader, "more than %d fields", CT_HOOK_FIELDS);
     if (!is_name(text, length, CT_FIELD_NAME_MAX))
@@ -304,6 +304,17 @@ static bool read_limit(struct reader *reader, struct ct_hook_entry *hook)
         number > 1000000)
         return reject(reader, "invalid limit: expected 1/s to 1000000/s");
     hook->rule.per_second = (uint32_t)number;
+    return true;
+}
+
+static bool read_sample(struct reader *reader, struct ct_hook_entry *hook)
+{
+    const char *text = next_word(reader);
+    uint64_t number = 0;
+    if (!text || !read_number(text, false, false, &number) || number == 0 || number > 1000000)
+        return reject(reader, "invalid sample: expected a number from 1 to 1000000, of which one call is "
+                              "recorded");
+    hook->rule.one_of = (uint32_t)number;
     return true;
 }
 
@@ -383,6 +394,10 @@ static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
                        : reject(reader, "'and' has no condition before it");
         else if (strcmp(word, "limit") == 0)
             good = read_limit(reader, hook);
+        else if (strcmp(word, "count") == 0)
+            hook->rule.one_of = CT_HOOK_COUNTS;
+        else if (strcmp(word, "sample") == 0)
+            good = read_sample(reader, hook);
         else if (strcmp(word, "in") == 0)
             good = read_scope(reader, hook);
         else if (strcmp(word, "at") == 0)
@@ -392,6 +407,8 @@ static bool read_rest(struct reader *reader, struct ct_hook_entry *hook)
         else
             good = read_field(reader, hook, word);
     }
+    if (good && hook->rule.one_of == CT_HOOK_COUNTS && hook->rule.fields > 0)
+        return reject(reader, "'count' records no calls, so the hook can have no fields");
     if (good && hook->rule.is_entry && needs_return(&hook->rule))
         return reject(reader, "'at entry' excludes the result (ret) and the duration");
     return good && (hook->rule.scope != CT_SCOPE_MACHINE || add_task_fields(reader, hook));

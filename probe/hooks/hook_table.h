@@ -8,8 +8,8 @@
  * The name `*` stands for the name of each. If several functions are listed, the first one that exists in the
  * kernel is recorded. A source is an argument (`arg0`), the result (`ret`), or a field of the tracepoint. A
  * type can be appended (`arg1:u32`, `arg0:str`). `arg1+16:u64` is a number at an offset in the memory that
- * the argument points to. The clauses are `if SOURCE COMPARISON NUMBER [and …]`, `limit N/s`, `in calls`, `in
- * processes` or `in machine`, `at entry` and `nothrow`. `#` begins a comment.
+ * the argument points to. The clauses are `if SOURCE COMPARISON NUMBER [and …]`, `limit N/s`, `sample N`,
+ * `count`, `in calls`, `in processes` or `in machine`, `at entry` and `nothrow`. `#` begins a comment.
  */
 #ifndef CT_PROBE_HOOK_TABLE_H
 #define CT_PROBE_HOOK_TABLE_H

@@ -21,6 +21,9 @@ uprobe:{CPP}:hookable_put put at entry
 uprobe:{CPP}:hookable_name name nothrow
 uprobe:{LIBRARY}:cuLaunchKernel launch grid_x=arg1:u32 stream=arg8 if arg10 != 0x10 in calls
 tracepoint:sched:sched_switch switch from=prev_comm to=next_pid if next_pid != 0 and prev_state & 3 in processes
+uprobe:{LIBRARY}:cuStreamQuery queries count
+uprobe:{LIBRARY}:cuEventQuery entered_queries at entry count if arg0 != 0
+uprobe:{LIBRARY}:cuEventRecord events sample 100
 tracepoint:signal:signal_generate signal number=sig if sig == 9 in machine limit 10/s
 """
 
@@ -33,7 +36,7 @@ BAD = [
     ("kprobe:f|g", "the hook has no name: expected a name after the target"),
     ("kprobe:f 7up", "invalid name '7up': use at most 71 letters, digits or '_'"),
     (f"kprobe:f {'n' * 72}", f"invalid name '{'n' * 72}': use at most 71 letters, digits or '_'"),
-    ("kprobe:f f arg1", "unknown word 'arg1': expected FIELD=SOURCE, if, limit, in, at or nothrow"),
+    ("kprobe:f f arg1", "unknown word 'arg1': expected FIELD=SOURCE, if, limit, count, sample, in, at or nothrow"),
     ("kprobe:f f a-b=arg1", "invalid name of a field 'a-b': use at most 23 letters, digits or '_'"),
     ("kprobe:f f a=arg1 a=arg2", "two fields have the name 'a'"),
     ("kprobe:f f a=arg12", "arg12: expected arg0 to arg11"),
@@ -50,6 +53,9 @@ BAD = [
     ("kprobe:f f and arg1 > 1", "'and' has no condition before it"),
     ("kprobe:f f if duration:u32 > 1", "duration has no type"),
     ("kprobe:f f limit 100", "invalid limit: expected 1/s to 1000000/s"),
+    ("kprobe:f f sample 0", "invalid sample: expected a number from 1 to 1000000, of which one call is recorded"),
+    ("kprobe:f f sample", "invalid sample: expected a number from 1 to 1000000, of which one call is recorded"),
+    ("kprobe:f f a=arg0 count", "'count' records no calls, so the hook can have no fields"),
     ("kprobe:f f in threads", "expected 'in calls', 'in processes' or 'in machine'"),
     (f"uprobe:{LIBRARY}:f f in machine at entry", "'in machine' is only for tracepoints and functions of the kernel"),
     ("kprobe:f f in machine", "'in machine' records a function of the kernel only 'at entry': add that"),
@@ -109,11 +115,16 @@ def good(s):
         f"name                     uprobe:{CPP}:hookable_name",
         f"launch                   uprobe:{LIBRARY}:cuLaunchKernel",
         "switch                   tracepoint:sched:sched_switch",
+        f"queries                  uprobe:{LIBRARY}:cuStreamQuery",
+        f"entered_queries          uprobe:{LIBRARY}:cuEventQuery",
+        f"events                   uprobe:{LIBRARY}:cuEventRecord",
         "signal                   tracepoint:signal:signal_generate"], "its hooks")
     script = probe(table, "--bpftrace").stdout
     for line in (f'uprobe:"{LIBRARY}":cuMemAlloc_v2 {{', f'uretprobe:"{LIBRARY}":cuMemAlloc_v2 /@allocate[tid]/ {{',
                  "    if ((uint64)@allocate_arg1[tid] > 4096 && (nsecs - @allocate[tid]) >= 1000000) {",
                  "// bpftrace has no limit of 100/s.", "    @launch_arg8[tid] = sarg3;", "tracepoint:sched:sched_switch {",
+                 '    @calls["queries"] = stats(nsecs - @queries[tid]);', '        @calls["entered_queries"] = count();',
+                 "// bpftrace prints all calls, and not one of 100.",
                  f'uprobe:"{LIBRARY}":cuCtxSetFlags {{',
                  '    printf("%d %d entered flags=%llu seventh=%llu\\n", pid, tid, (uint32)arg0, (uint64)sarg1);',
                  "    if (args->next_pid != 0 && (args->prev_state & 3) != 0) {",

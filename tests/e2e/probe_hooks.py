@@ -103,6 +103,25 @@ def conditions(s):
     s.check_identity(lost=0)
 
 
+def counted(s):
+    """Checks hooks that only count their calls, at the return and at the entry, and a hook that records a sample of them."""
+    hooks = Hooks(s, f"{PUT} sampled number=arg2:s32 sample 10", f"uprobe:{LIBRARY}:hookable_around times count",
+                  f"uprobe:{LIBRARY}:hookable_name entries at entry count")
+    pid = hooks.run("--times", 3000)
+    hooks.probe.end()
+    s.flush()
+    totals = {name: rest for name, *rest in s.rows("SELECT totals.name, calls, stored, skipped, lost, total_ns > 0 FROM totals JOIN processes "
+                                                   "USING (process_id) WHERE pid = ? AND layer = 'hook'", pid)}
+    calls, stored, *rest = totals["sampled"]
+    equal((calls, rest), (3004, [calls - stored, 0, 1]), "the sampled calls")
+    check(100 < stored < 600, "calls in the sample:", stored)
+    equal(len(hooks.fields(pid, "sampled")), stored, "recorded calls with fields")
+    times, entries = totals["times"], totals["entries"]
+    check(times[0] > 0 and entries[0] > 0, "calls", totals)
+    equal((times[1:], entries[1:]), ([0, times[0], 0, 1], [0, entries[0], 0, 0]), "the counted calls")
+    s.check_identity(lost=0)
+
+
 def tracepoints(s):
     """Checks that a tracepoint hit by a thread is recorded as a call without a duration, inside the thread's current call."""
     if not can("tracefs", "hooks on tracepoints"):
@@ -235,7 +254,7 @@ def refused(s):
     hooks.probe.end()
 
 
-CASES = values, depths, entries, examined_callers, conditions, tracepoints, machine, machine_losses, reload, pattern, refused
+CASES = values, depths, entries, examined_callers, conditions, tracepoints, machine, machine_losses, counted, reload, pattern, refused
 for unknown in set(sys.argv[1:]) - {case.__name__ for case in CASES}:
     sys.exit(f"no test is called '{unknown}'")
 for case in CASES:
