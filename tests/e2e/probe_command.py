@@ -51,6 +51,15 @@ def events(s):
           "the layers:", rows)
 
 
+def printed(s):
+    """Checks that --print prints the command's calls, and that a probe of running processes refers to `cudatrace tail`."""
+    _, errors = probe(s, "--print", "--relative", "--", *CALLS, "--seed", "5")
+    lines = errors.splitlines()
+    equal((len(lines), made_by(s, "--seed 5")), (s.value("SELECT count(*) FROM calls"), 1), "printed lines, and processes")
+    check(lines[0].split()[0].replace(".", "").isdigit() and "cuInit(flags=0)" in lines[0], "the first line", lines[0])
+    check("probe: --print needs COMMAND: `cudatrace tail` prints" in probe(s, "--all", "--print", status=2)[1], "a probe of running processes")
+
+
 def other_user(s):
     """Checks that a process that changes its user is recorded."""
     if not can("several users", "a command of another user"):
@@ -109,7 +118,7 @@ def wrong(s):
         equal(s.run(*arguments, preload=False, status=status).stderr, f"cudatrace: {message}\n", "the message")
 
 
-for case in tree, events, other_user, waiting, started_daemon, children, wrong:
+for case in tree, events, printed, other_user, waiting, started_daemon, children, wrong:
     print(case.__name__, flush=True)
     with OwnDriver() as session:
         session.start_daemon()

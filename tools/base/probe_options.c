@@ -205,6 +205,10 @@ static int check(struct ct_probe_options *options)
         return discovering;
     if (options->command)
         return check_command(options);
+    if (options->print || options->relative)
+        return ct_fail(EXIT_USAGE,
+                       "probe: --%s needs COMMAND: `cudatrace tail` prints the calls of running processes",
+                       options->print ? "print" : "relative");
     const int table = check_table(options);
     if (table != CT_GO_ON || options->dry_run || options->bpftrace)
         return table;
@@ -258,6 +262,9 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
                              "also record functions of libraries and of the kernel, and tracepoints, as the\n"
                              "lines of this table choose them (layer hook); SIGHUP reads the table again;\n"
                              "- is standard input (default: /etc/cudatrace/hooks, if it exists)"),
+        { "print", NULL, "print the calls of COMMAND as they return, like `cudatrace tail`", &options->print },
+        { "relative", NULL, "print the seconds since the first line instead of the time of day",
+          &options->relative },
         { "dry-run", NULL,
           "check the table of --hooks and --hook, find its functions and tracepoints, and\n"
           "record nothing",
@@ -306,7 +313,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
                  "changes nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the\n"
                  "session; the probe waits for one. With COMMAND, it starts a daemon if there is none, as\n"
                  "`cudatrace run` does, and records COMMAND and the processes that it starts. Only --calls,\n"
-                 "--kernel, --ioctls, --hooks, --hook, --session and --shm-dir can precede COMMAND.\n",
+                 "--kernel, --ioctls, --hooks, --hook, --print, --relative, --session and --shm-dir can\n"
+                 "precede COMMAND.\n",
         .more =
             "A call costs about a microsecond more; `cudatrace attach` costs less. Durations are corrected\n"
             "for the cost of the probe itself. Processes that the hook records are skipped.\n"

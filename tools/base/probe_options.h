@@ -41,6 +41,7 @@ struct ct_probe_options {
     const char *hook[CT_PROBE_HOOKS_MAX]; /* further lines of the table, given by --hook */
     size_t hook_lines;
     bool all, hooked, kernel_events, ioctls, verbose;
+    bool print, relative;   /* of `run`, which starts COMMAND */
     bool dry_run, bpftrace; /* checks or prints the hooks, and records nothing */
     bool discover;          /* counts functions of modules that a command reaches, and records nothing */
     const char *modules;    /* their names, separated by commas */
