@@ -72,7 +72,7 @@ with Session() as s:
     equal({key: (d["kernel"], d["grid_x"], d["block_x"], d["stream"]) for key, d in launches.items()},
           {row[0]: row[1:] for row in s.rows("SELECT call_id, kernel, grid_x, block_x, stream FROM launches WHERE kernel IS NOT NULL")},
           "kernels and grids")
-    equal({e["op_id"]: (e["details"]["kind"], e["details"]["async"]) for e in events if e["phase"] == "B" and "async" in e["details"]},
+    equal({e["op_id"]: (e["details"]["kind"], e["details"]["async"]) for e in events if e["phase"] == "B" and {"kind", "async"} <= e["details"].keys()},
           {row[0]: row[1:] for row in s.rows("SELECT call_id, kind, async FROM copies")}, "copies")
     equal(collections.Counter(e["details"]["message"] for e in events if e["phase"] == "B" and "message" in e["details"]),
           dict(s.rows("SELECT message, count(*) FROM ranges GROUP BY message")), "messages")

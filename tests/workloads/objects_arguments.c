@@ -31,7 +31,8 @@ static void contexts_and_devices(void)
          I(device, 1));
     CALL(cuCtxSetLimit, A(n(2), SIZE), I(attribute, 2), I(value, SIZE));
     CALL(cuCtxGetLimit, A(out(0), n(3)), I(attribute, 3));
-    CALL(cuCtxSetFlags, A(n(8)), I(value, 8));
+    CALL(cuCtxSetFlags, A(n(8)), I(flags, 8));
+    CALL(cuCtxSetCacheConfig, A(n(1)), I(value, 1));
     CALL(cuDevicePrimaryCtxReset_v2, A(n(1)), I(device, 1));
     CALL(cuDevicePrimaryCtxRelease_v2, A(n(2)), I(device, 2));
     CALL(cuDeviceGet, A(out(0), n(1)), I(device, 1));

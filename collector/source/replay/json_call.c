@@ -171,8 +171,14 @@ static bool fill_graph(struct ct_json_frame *frame, const struct ct_json_line *l
 static bool fill_transfer(struct ct_json_frame *frame, const struct ct_json_line *line,
                           struct ct_json_call *call)
 {
-    struct ct_transfer transfer = { .stream = (uint64_t)ct_json_integer(line->details, "stream", 0),
-                                    .async = is_one(line->details, "async") };
+    const bool is_set = strcmp(ct_json_text(line->details, "category", ""), "set") == 0;
+    struct ct_transfer transfer = {
+        .stream = (uint64_t)ct_json_integer(line->details, "stream", 0),
+        .source = (uint64_t)ct_json_integer(line->details, "source", 0),
+        .destination = (uint64_t)ct_json_integer(line->details, is_set ? "address" : "destination", 0),
+        .transfer = is_set ? CT_TRANSFER_SET : CT_TRANSFER_UNKNOWN,
+        .async = is_one(line->details, "async"),
+    };
     const char *kind = ct_json_text(line->details, "kind", "");
     for (uint8_t k = 0; k < CT_TRANSFER_COUNT; k++) {
         if (strcmp(kind, ct_transfer_names[k]) == 0)
@@ -250,6 +256,41 @@ static bool fill_plain(struct ct_json_frame *frame, const struct ct_json_line *l
     return true;
 }
 
+static uint8_t role_of(const char *name)
+{
+    static const char *const roles[] = {
+#define ROLE(name) [CT_ROLE_##name] = #name,
+#include "role.def"
+#undef ROLE
+    };
+    for (uint8_t role = 1; role < CT_ROLE_COUNT; role++) {
+        if (strcmp(roles[role], name) == 0)
+            return role;
+    }
+    return CT_ROLE_none;
+}
+
+/* Keeps the first CT_OBJECTS_MAX objects whose roles are known. */
+static bool fill_objects(struct ct_json_frame *frame, const struct ct_json_line *line,
+                         struct ct_json_call *call)
+{
+    struct ct_objects objects = { .role = { CT_ROLE_none } };
+    uint32_t count = 0;
+    const json_t *array = json_object_get(line->details, "objects");
+    for (size_t i = 0; i < json_array_size(array) && count < CT_OBJECTS_MAX; i++) {
+        void *first = json_object_iter(json_array_get(array, i));
+        const uint8_t role = first ? role_of(json_object_iter_key(first)) : CT_ROLE_none;
+        if (role == CT_ROLE_none)
+            continue;
+        objects.role[count] = role;
+        objects.handle[count++] = (uint64_t)json_integer_value(json_object_iter_value(first));
+    }
+    fill_plain(frame, line, call);
+    call->body.kind = CT_KIND_OBJECTS;
+    memcpy(call->payload, &objects, call->payload_bytes = sizeof(objects));
+    return true;
+}
+
 /* A call's kind is determined by its layer or by a member of its details. */
 static const struct {
     const char *member, *layer;
@@ -257,7 +298,7 @@ static const struct {
 } kinds[] = {
     { NULL, "nvtx", fill_range },       { NULL, "hook", fill_fields },    { "grid_x", NULL, fill_launch },
     { "graph_exec", NULL, fill_graph }, { "async", NULL, fill_transfer }, { "fields", NULL, fill_fields },
-    { NULL, NULL, fill_plain },
+    { "objects", NULL, fill_objects },  { NULL, NULL, fill_plain },
 };
 
 bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,

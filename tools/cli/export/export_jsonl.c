@@ -2,7 +2,10 @@
  * returns, in chronological order. */
 #include "export_format.h"
 
+#include "print_rows.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 struct state {
     /* By the process's index: its number among the processes with the same PID. They are numbered in the
@@ -41,6 +44,47 @@ static void print_text(struct ct_export *to, const char *name, const char *text)
     ct_export_string(to, text);
 }
 
+static bool is_category(const struct ct_stream_call *call, const char *category)
+{
+    return strcmp(call->site.layer, "driver") == 0 && strcmp(call->site.category, category) == 0;
+}
+
+/* Prints an array, because a call may use two objects with the same role. */
+static void print_subject(struct ct_export *to, sqlite3_stmt *row)
+{
+    enum { COLUMNS = 6 };
+    const char *before = ",\"objects\":[{";
+    for (int c = 0; c < COLUMNS; c += 2) {
+        if (sqlite3_column_type(row, c) == SQLITE_NULL)
+            continue;
+        fputs(before, to->to);
+        ct_export_string(to, (const char *)sqlite3_column_text(row, c));
+        fprintf(to->to, ":%lld}", (long long)sqlite3_column_int64(row, c + 1));
+        before = ",{";
+    }
+    fputs(before[1] == '{' ? "]" : "", to->to);
+}
+
+/* Prints the addresses of a copy or a memory set, or the objects that a call uses: the memory that it has
+ * allocated, streams, events and others. */
+static void print_objects(struct ct_export *to, const struct ct_stream_call *call)
+{
+    enum { ADDRESS = 1 };
+    sqlite3_stmt *row;
+    if (is_category(call, "copy")) {
+        if ((row = ct_stream_detail_of(to->stream, call, CT_DETAIL_ADDRESSES)))
+            ct_print_json_members(row, ",", to->to);
+    } else if (is_category(call, "set")) {
+        if ((row = ct_stream_detail_of(to->stream, call, CT_DETAIL_SET)))
+            ct_print_json_members(row, ",", to->to);
+    } else if (is_category(call, "memory") &&
+               (row = ct_stream_detail_of(to->stream, call, CT_DETAIL_ALLOCATION))) {
+        fprintf(to->to, ",\"objects\":[{\"address\":%lld}]", (long long)sqlite3_column_int64(row, ADDRESS));
+    } else if ((row = ct_stream_detail_of(to->stream, call, CT_DETAIL_SUBJECT))) {
+        print_subject(to, row);
+    }
+}
+
 static bool event(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
@@ -61,6 +105,7 @@ static bool event(struct ct_export *to, const struct ct_event *event)
         if (call->has_bytes)
             fprintf(to->to, ",\"bytes\":%lld", (long long)call->bytes);
         ct_export_details(to, call, ",");
+        print_objects(to, call);
     } else {
         fprintf(to->to, "\"duration_ns\":%lld,\"status\":%d", (long long)(call->id - call->start_ns),
                 site->status);
