@@ -17,6 +17,7 @@ def probe(s, *arguments, status=0, **options):
 
 def made_by(s, command):
     """Checks that all calls of the processes with this command are recorded, and returns how many processes these are."""
+    s.flush()
     pids = [pid for pid, in s.rows("SELECT pid FROM processes WHERE cmdline GLOB ?", f"*{command}*")]
     for pid in pids:
         await_stored(s, pid, dict(truth_of(s, pid)))
