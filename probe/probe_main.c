@@ -525,7 +525,7 @@ static int run(struct probe *probe)
         .lines = ct_hook_lines_of(&probe->options),
         .pid = probe->options.pid,
         .pids = probe->options.pids,
-        .selection = &probe->options.selecting.selection,
+        .selection = probe->options.hooked ? NULL : &probe->options.selecting.selection,
     };
     probe->watch.fd = -1;
     int status = !is_locked || from < 0 ? EXIT_FAILURE : ct_hooks_begin(&probe->hooks);

@@ -77,7 +77,7 @@ struct ct_hook_rule {
     uint32_t function;   /* its number (functions.h) */
     uint32_t scope;      /* enum ct_hook_scope */
     uint32_t per_second; /* calls that are recorded in a second; 0: all */
-    uint32_t one_of;     /* of this many calls, one is recorded; 0: all; CT_HOOK_COUNTS: none. All are counted */
+    uint32_t one_of; /* of this many calls, one is recorded; 0: all; CT_HOOK_COUNTS: none. All are counted */
     uint8_t fields, conditions, texts;
     uint8_t is_kernel; /* addresses may be in the kernel */
     uint8_t stack_words;

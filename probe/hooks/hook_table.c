@@ -243,7 +243,9 @@ static bool read_field(struct reader *reader, struct ct_hook_entry *hook, char *
     const size_t length = equals ? (size_t)(equals - text) : 0;
     const uint32_t i = hook->rule.fields;
     if (!equals)
-        return reject(reader, "unknown word '%s': expected FIELD=SOURCE, if, limit, count, sample, in, at or nothrow", text);
+        return reject(reader,
+                      "unknown word '%s': expected FIELD=SOURCE, if, limit, count, sample, in, at or nothrow",
+                      text);
     if (i == CT_HOOK_FIELDS)
         return reject(reader, "more than %d fields", CT_HOOK_FIELDS);
     if (!is_name(text, length, CT_FIELD_NAME_MAX))

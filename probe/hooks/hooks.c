@@ -187,7 +187,8 @@ static bool attach(struct ct_hooks *hooks, uint32_t number, struct ct_hook_entry
  * same function would get mixed up. */
 static bool is_recorded(const struct ct_hooks *hooks, const struct ct_hook_entry *hook)
 {
-    return hook->kind == CT_HOOK_UPROBE && ct_hook_is_driver_function(hook->place, hook->symbol) &&
+    return hooks->selection && hook->kind == CT_HOOK_UPROBE &&
+           ct_hook_is_driver_function(hook->place, hook->symbol) &&
            ct_selection_takes(hooks->selection, CT_LAYER_DRIVER, hook->symbol);
 }
 

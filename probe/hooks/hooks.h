@@ -18,7 +18,8 @@ struct ct_hooks {
     struct ct_hook_lines lines;           /* of the table */
     const pid_t *pid;                     /* functions in libraries get probes in these processes alone; */
     size_t pids;                          /* 0: in all processes */
-    const struct ct_selection *selection; /* functions of the driver that the probe records already */
+    /* Functions of the driver that the probe itself records. NULL: none (--hooked) */
+    const struct ct_selection *selection;
     struct ct_programs *programs;
     struct ct_function_table *functions;
     bool has_own;        /* the kernel has the tracepoint of the probe's own hook */

@@ -262,7 +262,8 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
                              "also record functions of libraries and of the kernel, and tracepoints, as the\n"
                              "lines of this table choose them (layer hook); SIGHUP reads the table again;\n"
                              "- is standard input (default: /etc/cudatrace/hooks, if it exists)"),
-        { "print", NULL, "print the calls of COMMAND as they return, like `cudatrace tail`", &options->print },
+        { "print", NULL, "print the calls of COMMAND as they return, like `cudatrace tail`",
+          &options->print },
         { "relative", NULL, "print the seconds since the first line instead of the time of day",
           &options->relative },
         { "dry-run", NULL,
