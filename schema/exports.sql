@@ -111,7 +111,8 @@ SELECT process_id, tid, name, start_ns, depth, pid,
 -- name: timeline_open_calls
 SELECT open_calls.process_id, open_calls.tid,
        (SELECT category FROM functions WHERE functions.name = open_calls.name LIMIT 1) AS category,
-       open_calls.start_ns, processes.ended_ns
+       open_calls.start_ns, processes.ended_ns,
+       (SELECT layer FROM functions WHERE functions.name = open_calls.name LIMIT 1) AS layer
   FROM open_calls
   JOIN processes USING (process_id)
  WHERE ?1 = 0 OR pid = ?1;

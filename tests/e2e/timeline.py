@@ -124,6 +124,9 @@ with Session() as s:
         text = timeline(s, "--layers", layers).stdout
         equal(rows_of(text), {1: letters}, f"the layer {layers}")
     check("B scheduling\n" in text, "the legend", text)
+    for layers in "all", "driver,kernel":
+        letters = [line.split()[-1] for line in timeline(s, "--layers", layers).stdout.splitlines() if line.startswith("  ") and "|" not in line]
+        equal(letters, [74 * "W", 37 * "B" + 37 * "."], f"the thread's line, and that of the kernel, with {layers}")
 
 with Session() as s:
     s.start_daemon()

@@ -38,10 +38,15 @@ static const struct {
 };
 enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 
+/* The lines of a thread. If several layers are drawn, those that show the insides of calls, or what is around
+ * them, have lines of their own, below that of the driver and the runtime. */
+static const char *const lines[] = { NULL, "nvtx", "hook", "ioctl", "kernel" };
+enum { LINES = sizeof(lines) / sizeof(lines[0]) };
+
 struct row {
     int64_t process_id, pid, tid; /* tid: negative for a stream (schema/exports.sql) */
     char *command, *name;
-    int64_t *ns; /* time by column and letter; NULL if there was no call */
+    int64_t *ns[LINES]; /* time by column and letter; NULL if there was no call */
 };
 
 struct timeline {
@@ -55,7 +60,9 @@ struct timeline {
     int label, columns;       /* characters in a line before the letters, and number of letters */
     sqlite3_stmt *threads;    /* the query for threads and streams that have no row yet */
     bool has_work;            /* the trace has the view gpu_work */
+    bool has_lines;           /* several layers are drawn */
     struct row *rows;         /* the rows of the current batch, in printing order */
+    int64_t *nothing;         /* a line without calls */
     struct ct_intern numbers; /* row numbers, starting at 1, by process and thread */
     size_t count, room;
     bool used[LETTERS]; /* letters printed so far */
@@ -118,7 +125,8 @@ static void drop_rows(struct timeline *timeline)
     for (size_t i = 0; i < timeline->count; i++) {
         free(timeline->rows[i].command);
         free(timeline->rows[i].name);
-        free(timeline->rows[i].ns);
+        for (int line = 0; line < LINES; line++)
+            free(timeline->rows[i].ns[line]);
     }
     timeline->count = 0;
 }
@@ -159,11 +167,12 @@ static int take_rows(struct timeline *timeline)
 /* Starts the query for threads, and allocates the rows of a batch. */
 static int begin_rows(struct timeline *timeline)
 {
-    timeline->room = ROWS_BYTES / ((size_t)timeline->columns * LETTERS * sizeof(int64_t)) + 1;
+    timeline->room = ROWS_BYTES / ((size_t)timeline->columns * LETTERS * LINES * sizeof(int64_t)) + 1;
     timeline->rows = calloc(timeline->room, sizeof(*timeline->rows));
     ct_intern_init(&timeline->numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
     timeline->process_id = -1;
-    if (!timeline->rows)
+    timeline->nothing = calloc((size_t)timeline->columns * LETTERS, sizeof(*timeline->nothing));
+    if (!timeline->rows || !timeline->nothing)
         return SQLITE_NOMEM;
     int rc =
         sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_rows, -1, &timeline->threads, NULL);
@@ -189,16 +198,25 @@ static int64_t column_ns(const struct timeline *timeline, int c)
     return timeline->from_ns + (int64_t)(part * (double)(timeline->to_ns - timeline->from_ns));
 }
 
-/* Distributes a call's time over the columns that it spans. */
-static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, const char *category,
-                 int64_t start_ns, int64_t end_ns)
+static int line_of(const struct timeline *timeline, const char *layer)
+{
+    int line = timeline->has_lines && layer ? LINES - 1 : 0;
+    while (line > 0 && strcmp(lines[line], layer) != 0)
+        line--;
+    return line;
+}
+
+/* Distributes a call's time over the columns that it spans. `layer` is NULL for GPU work. */
+static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, const char *layer,
+                 const char *category, int64_t start_ns, int64_t end_ns)
 {
     if (end_ns <= timeline->from_ns || start_ns >= timeline->to_ns)
         return true;
     struct row *row = find_row(timeline, process_id, tid);
     if (!row)
         return true;
-    if (!row->ns && !(row->ns = calloc((size_t)timeline->columns * LETTERS, sizeof(*row->ns))))
+    int64_t **ns_of_line = &row->ns[line_of(timeline, layer)];
+    if (!*ns_of_line && !(*ns_of_line = calloc((size_t)timeline->columns * LETTERS, sizeof(**ns_of_line))))
         return false;
     const int64_t from_ns = start_ns > timeline->from_ns ? start_ns : timeline->from_ns;
     const int64_t to_ns = end_ns < timeline->to_ns ? end_ns : timeline->to_ns;
@@ -211,7 +229,8 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
             break;
         const int64_t ns = (to_ns < end ? to_ns : end) - (from_ns > begin ? from_ns : begin);
         if (ns >= 0 && from_ns < end)
-            row->ns[(size_t)c * LETTERS + letter] += ns > 0 ? ns : 1; /* makes zero-length calls visible */
+            (*ns_of_line)[(size_t)c * LETTERS + letter] +=
+                ns > 0 ? ns : 1; /* makes zero-length calls visible */
     }
     return true;
 }
@@ -234,8 +253,8 @@ static int draw_calls(struct timeline *timeline)
             return SQLITE_ABORT; /* ct_stream_open() has reported why */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
                                   : ct_stream_next_long(stream, &call) && call.start_ns < timeline->to_ns))
-            good = draw(timeline, call.site.process_id, call.site.tid, call.site.category, call.start_ns,
-                        call.id);
+            good = draw(timeline, call.site.process_id, call.site.tid, call.site.layer, call.site.category,
+                        call.start_ns, call.id);
         error = ct_stream_error(stream);
         ct_stream_close(stream);
     }
@@ -255,7 +274,8 @@ static int draw_open_calls(struct timeline *timeline)
         const int64_t end_ns = sqlite3_column_type(rows, 4) == SQLITE_INTEGER ? sqlite3_column_int64(rows, 4)
                                                                               : timeline->extent.end_ns;
         good = draw(timeline, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1),
-                    category ? category : "other", sqlite3_column_int64(rows, 3), end_ns);
+                    (const char *)sqlite3_column_text(rows, 5), category ? category : "other",
+                    sqlite3_column_int64(rows, 3), end_ns);
     }
     sqlite3_finalize(rows);
     return !good ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -275,7 +295,7 @@ static int draw_work(struct timeline *timeline)
         sqlite3_bind_int64(rows, 3, timeline->to_ns);
     }
     while (good && rows && (rc = sqlite3_step(rows)) == SQLITE_ROW)
-        good = draw(timeline, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1),
+        good = draw(timeline, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1), NULL,
                     (const char *)sqlite3_column_text(rows, 2), sqlite3_column_int64(rows, 3),
                     sqlite3_column_int64(rows, 4));
     sqlite3_finalize(rows);
@@ -295,11 +315,11 @@ static bool colours_wanted(const struct timeline *timeline)
 
 /* Prints in each column the letter of the category with the most time. The letter is upper-case if calls took
  * at least half of the column's time, and lower-case otherwise. */
-static void print_columns(struct timeline *timeline, const struct row *row, bool colours)
+static void print_columns(struct timeline *timeline, const int64_t *of_line, bool colours)
 {
     size_t shown = LETTERS;
     for (int c = 0; c < timeline->columns; c++) {
-        const int64_t *ns = &row->ns[(size_t)c * LETTERS],
+        const int64_t *ns = &of_line[(size_t)c * LETTERS],
                       length = column_ns(timeline, c + 1) - column_ns(timeline, c);
         size_t most = 0;
         int64_t sum = 0;
@@ -391,9 +411,23 @@ static void print_row(struct timeline *timeline, const struct row *row, bool col
         snprintf(text, sizeof(text), "  %s", row->name);
     else
         snprintf(text, sizeof(text), "  %lld %s", (long long)row->tid, row->name);
-    print_label(text, timeline->label - 1, timeline->label - 1);
-    putchar(' ');
-    print_columns(timeline, row, colours);
+    for (int line = 0; line < LINES; line++) {
+        if (line > 0 && !row->ns[line])
+            continue;
+        if (line > 0)
+            snprintf(text, sizeof(text), "    %s", lines[line]);
+        print_label(text, timeline->label - 1, timeline->label - 1);
+        putchar(' ');
+        print_columns(timeline, row->ns[line] ? row->ns[line] : timeline->nothing, colours);
+    }
+}
+
+static bool has_calls(const struct row *row)
+{
+    bool has = false;
+    for (int line = 0; line < LINES; line++)
+        has |= row->ns[line] != NULL;
+    return has;
 }
 
 /* Prints processes ordered by start time, each followed by its threads, busiest first. On a terminal, prints
@@ -402,7 +436,7 @@ static void print_rows(struct timeline *timeline)
 {
     const bool colours = colours_wanted(timeline), bounded = isatty(STDOUT_FILENO);
     for (size_t i = 0; i < timeline->count; i++) {
-        if (!timeline->rows[i].ns)
+        if (!has_calls(&timeline->rows[i]))
             continue;
         if (bounded && timeline->shown >= ROWS_SHOWN)
             timeline->left_out++;
@@ -469,6 +503,7 @@ static int run(struct timeline *timeline, const struct ct_session_choice *choice
     if (timeline->rows)
         drop_rows(timeline);
     free(timeline->rows);
+    free(timeline->nothing);
     ct_intern_finish(&timeline->numbers);
     sqlite3_finalize(timeline->threads);
     sqlite3_close(timeline->connection);
@@ -498,12 +533,16 @@ static int timeline(int argc, char **argv)
     const struct ct_usage usage = {
         .options = options,
         .about = "Draws the activity of each thread over time, one line for each. A letter shows the\n"
-                 "category of calls that took most of the time. If the work of GPUs was recorded, each\n"
-                 "stream has a line below the threads of its process.\n",
+                 "category of calls that took most of the time. With several layers, such as --layers all,\n"
+                 "nvtx, hook, ioctl and kernel have lines of their own below that of the driver and the\n"
+                 "runtime. If the work of GPUs was recorded, each stream has a line below the threads of\n"
+                 "its process.\n",
     };
     int first;
     ct_selection_set_layers(&timeline.scope.only.selection, "driver");
     const int status = ct_session_choice_parse(argc, argv, &usage, &choice, &first);
+    const uint32_t layers = timeline.scope.only.selection.layers;
+    timeline.has_lines = (layers & (layers - 1)) != 0;
     return status == CT_GO_ON ? run(&timeline, &choice, &run_choice) : status;
 }
 
