@@ -128,7 +128,7 @@ static void decode_ioctl(const struct ct_frame *frame, struct ct_decoded *decode
 {
     const struct traced *traced = (const struct traced *)(const void *)frame;
     decoded->flags = CT_FLAG_BYTES;
-    decoded->value = traced->ioctl.params_bytes;
+    decoded->value = traced->ioctl.bytes;
     decoded->status = (int32_t)frame->result < 0 ? -traced->error : ct_ioctl_status(&traced->ioctl);
 }
 

@@ -54,8 +54,8 @@ struct ct_ioctl {
                             * transfer */
     uint64_t address;      /* address of the request's struct */
     uint32_t size_bytes;   /* size of the struct; 0 if unknown */
-    uint32_t params_bytes; /* size of the parameters, which are the struct itself unless the escape is
-                            * RM_CONTROL */
+    uint64_t bytes;        /* size of the parameters, which are the struct itself unless the escape is
+                            * RM_CONTROL; or if the request is for memory, that memory's size */
     int32_t status_offset; /* offset of the RM status in the struct; -1 if there is none */
 };
 

@@ -24,6 +24,9 @@ enum {
     CONTROL_BYTES = 32,
     ALLOC_CLASS = 12,
     ALLOC_BYTES_MIN = 16,
+    ALLOC_PARAMS = 16,
+    ALLOC_PARAMS_BYTES_MIN = 24,
+    MEMORY_SIZE = 64, /* NV_MEMORY_ALLOCATION_PARAMS */
     XFER_COMMAND = 0,
     XFER_SIZE = 4,
     XFER_POINTER = 8,
@@ -59,6 +62,13 @@ CT_IOCTL_PARSER const struct layout *find_layout(uint32_t space, uint32_t number
     return NULL;
 }
 
+/* Returns whether the parameters for an object of this class are NV_MEMORY_ALLOCATION_PARAMS. */
+CT_IOCTL_PARSER bool is_memory(uint32_t class)
+{
+    enum { MEMORY_SYSTEM = 0x3e, MEMORY_LOCAL_USER = 0x40, MEMORY_VIRTUAL = 0x50a0 };
+    return class == MEMORY_SYSTEM || class == MEMORY_LOCAL_USER || class == MEMORY_VIRTUAL;
+}
+
 CT_IOCTL_PARSER struct ct_ioctl parse_escape(uint32_t request, uint64_t argument, uint32_t release)
 {
     struct ct_ioctl ioctl = {
@@ -79,18 +89,24 @@ CT_IOCTL_PARSER struct ct_ioctl parse_escape(uint32_t request, uint64_t argument
         ioctl.size_bytes = size_bytes;
     }
     ioctl.code = ioctl.escape;
-    ioctl.params_bytes = ioctl.size_bytes;
+    ioctl.bytes = ioctl.size_bytes;
 
-    uint32_t inner = 0;
+    uint32_t inner = 0, params_bytes = 0;
+    uint64_t memory_bytes = 0;
     if (ioctl.escape == CT_ESCAPE_RM_CONTROL && ioctl.size_bytes >= CONTROL_BYTES &&
         peek(ioctl.address + CONTROL_COMMAND, &inner, sizeof(inner)) &&
-        peek(ioctl.address + CONTROL_PARAMS_SIZE, &ioctl.params_bytes, sizeof(ioctl.params_bytes))) {
+        peek(ioctl.address + CONTROL_PARAMS_SIZE, &params_bytes, sizeof(params_bytes))) {
         ioctl.space = CT_IOCTL_CONTROL;
         ioctl.code = inner;
+        ioctl.bytes = params_bytes;
     } else if (ioctl.escape == CT_ESCAPE_RM_ALLOC && ioctl.size_bytes >= ALLOC_BYTES_MIN &&
                peek(ioctl.address + ALLOC_CLASS, &inner, sizeof(inner))) {
         ioctl.space = CT_IOCTL_CLASS;
         ioctl.code = inner;
+        if (is_memory(inner) && ioctl.size_bytes >= ALLOC_PARAMS_BYTES_MIN &&
+            peek(ioctl.address + ALLOC_PARAMS, &pointer, sizeof(pointer)) &&
+            peek(pointer + MEMORY_SIZE, &memory_bytes, sizeof(memory_bytes)))
+            ioctl.bytes = memory_bytes;
     }
     const struct layout *layout =
         ioctl.size_bytes ? find_layout(ESCAPE, ioctl.escape, ioctl.size_bytes, release) : NULL;
@@ -107,7 +123,7 @@ CT_IOCTL_PARSER struct ct_ioctl parse_uvm(uint32_t request, uint64_t argument, u
         .code = request,
         .address = argument,
         .size_bytes = layout ? layout->size_bytes : 0,
-        .params_bytes = layout ? layout->size_bytes : 0,
+        .bytes = layout ? layout->size_bytes : 0,
         .status_offset = layout ? (int32_t)layout->status_offset : -1,
     };
 }
@@ -125,7 +141,7 @@ CT_IOCTL_PARSER struct ct_ioctl parse_modeset(uint32_t request, uint64_t argumen
     if (ioctl.size_bytes == MODESET_BYTES && peek(argument + MODESET_COMMAND, &command, sizeof(command)) &&
         peek(argument + MODESET_SIZE, &params_bytes, sizeof(params_bytes))) {
         ioctl.code = command;
-        ioctl.params_bytes = params_bytes;
+        ioctl.bytes = params_bytes;
     }
     return ioctl;
 }

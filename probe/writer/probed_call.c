@@ -58,5 +58,5 @@ struct ct_decoded ct_probed_call_decode(const struct ct_function_table *function
     return (struct ct_decoded){ .kind = CT_KIND_CALL,
                                 .status = call->status,
                                 .flags = CT_FLAG_BYTES,
-                                .value = ((const struct ct_probe_ioctl *)call)->params_bytes };
+                                .value = ((const struct ct_probe_ioctl *)call)->bytes };
 }

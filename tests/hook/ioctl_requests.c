@@ -107,6 +107,16 @@ static void ask_escapes(void)
     put(bytes, 12, 0x41);
     ask(control_fd, request_of(0x2b, 32), bytes, bytes + 28, 0, 0, "RM_ALLOC NV01_ROOT_CLIENT", 32);
     ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0x1b, 0, "RM_ALLOC NV01_ROOT_CLIENT", 48);
+    uint64_t memory[12] = { [8] = 1 << 21 }; /* NV_MEMORY_ALLOCATION_PARAMS */
+    const uint64_t of_memory = (uintptr_t)memory;
+    put(bytes, 12, 0x40);
+    memcpy(bytes + 16, &of_memory, sizeof(of_memory));
+    ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0, 0, "RM_ALLOC NV01_MEMORY_LOCAL_USER",
+        1 << 21);
+    put(bytes, 12, 0xc86f);
+    ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0, 0, "RM_ALLOC HOPPER_CHANNEL_GPFIFO_A", 48);
+    put(bytes, 12, 0xa06c);
+    ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0, 0, "RM_ALLOC KEPLER_CHANNEL_GROUP_A", 48);
     put(bytes, 12, 0xeeee);
     ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0, 0, "RM_ALLOC 0xeeee", 48);
     ask(control_fd, request_of(0x29, 16), bytes, bytes + 12, 0x36, 0, "NV_ESC_RM_FREE", 16);

@@ -103,6 +103,9 @@ with Session() as s:
     with_answers = dict(env, LD_PRELOAD=f"{BUILD / 'hook/libcudatrace.so'} {SIMCUDA / 'libsimdevice.so'}")
     s.start_daemon()
     test_everything(s, env)
+    made = {row["object"]: row["created"] for row in s.report("contexts")["contexts"] if row["object"] != "context"}
+    equal(made, {what: s.value("SELECT sum(calls) FROM totals WHERE name = ?", f"RM_ALLOC {name}") for what, name in
+                 (("channel", "HOPPER_CHANNEL_GPFIFO_A"), ("channel group", "KEPLER_CHANNEL_GROUP_A"))}, "channels in the report")
     test_no_device(s, env)
     test_too_many(s, env)
     test_depth(s, with_answers)

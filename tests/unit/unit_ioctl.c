@@ -37,7 +37,7 @@ static void test_control(void)
     put(control, 28, 0x56);
     const struct ct_ioctl ioctl = escape(0x2a, sizeof(control), control, 0);
     ENSURE(ioctl.space == CT_IOCTL_CONTROL && ioctl.code == 0x20800102 && ioctl.escape == 0x2a);
-    ENSURE(ioctl.params_bytes == 1032 && ioctl.size_bytes == 32);
+    ENSURE(ioctl.bytes == 1032 && ioctl.size_bytes == 32);
     ENSURE(ct_ioctl_status(&ioctl) == 0x56);
 
     /* If the driver does not accept a struct's size, the hook does not read the struct. */
@@ -102,8 +102,19 @@ static void test_transfer(void)
     put(transfer, 4, sizeof(alloc));
     memcpy(transfer + 8, &pointer, sizeof(pointer));
     struct ct_ioctl ioctl = escape(0xd3, sizeof(transfer), transfer, 0);
-    ENSURE(ioctl.space == CT_IOCTL_CLASS && ioctl.code == 0xc86f && ioctl.params_bytes == 48);
+    ENSURE(ioctl.space == CT_IOCTL_CLASS && ioctl.code == 0xc86f && ioctl.bytes == 48);
     ENSURE(ct_ioctl_status(&ioctl) == 0x1b);
+
+    /* A request for memory has the memory's size, if its parameters can be read. */
+    uint64_t memory[12] = { [8] = UINT64_C(3) << 32 };
+    const uint64_t of_memory = (uintptr_t)memory, nowhere = 8;
+    put(alloc, 12, 0x40);
+    memcpy(alloc + 16, &of_memory, sizeof(of_memory));
+    ioctl = escape(0x2b, sizeof(alloc), alloc, 0);
+    ENSURE(ioctl.code == 0x40 && ioctl.bytes == UINT64_C(3) << 32);
+    memcpy(alloc + 16, &nowhere, sizeof(nowhere));
+    ioctl = escape(0x2b, sizeof(alloc), alloc, 0);
+    ENSURE(ioctl.code == 0x40 && ioctl.bytes == sizeof(alloc));
 
     /* The pointer in a transfer may also be invalid. */
     memset(transfer + 8, 0, sizeof(pointer));
@@ -126,7 +137,7 @@ static void test_pointers(void)
     ENSURE(!ct_ioctl_peek(UINT64_C(0x8000000000000000), &value, 4));
 
     const struct ct_ioctl gone = escape(0x2a, 32, pages + page, 0);
-    ENSURE(gone.space == CT_IOCTL_ESCAPE && gone.code == 0x2a && gone.params_bytes == 32);
+    ENSURE(gone.space == CT_IOCTL_ESCAPE && gone.code == 0x2a && gone.bytes == 32);
     ENSURE(ct_ioctl_status(&gone) == 0);
     const struct ct_ioctl half = escape(0x2a, 32, pages + page - 16, 0);
     ENSURE(half.space == CT_IOCTL_ESCAPE && ct_ioctl_status(&half) == 0);
@@ -254,10 +265,10 @@ static void test_modeset(void)
     char name[CT_IOCTL_NAME_BYTES];
     struct ct_ioctl ioctl = ct_ioctl_parse_modeset(request, (uintptr_t)params, 0);
     ct_ioctl_name(&ioctl, name);
-    ENSURE(strcmp(name, "NVKMS 13") == 0 && ioctl.params_bytes == 600 && ct_ioctl_status(&ioctl) == 0);
+    ENSURE(strcmp(name, "NVKMS 13") == 0 && ioctl.bytes == 600 && ct_ioctl_status(&ioctl) == 0);
     ioctl = ct_ioctl_parse_modeset(request, 0, 0);
     ct_ioctl_name(&ioctl, name);
-    ENSURE(strcmp(name, "NVKMS 0xffffffff") == 0 && ioctl.params_bytes == 0);
+    ENSURE(strcmp(name, "NVKMS 0xffffffff") == 0 && ioctl.bytes == 0);
 }
 
 int main(void)
