@@ -1,7 +1,7 @@
 -- Contexts
 -- Counts how often each thread pushed, popped or set the current context, and how many contexts it used. If requests to
--- the kernel driver were recorded, also counts the channels that each process created, and its channel groups, each of
--- which gets time slices of the GPU.
+-- the kernel driver were recorded, also counts the channels and the channel groups that each process created. The GPU
+-- gives its time slices to channel groups.
 WITH object AS (
     SELECT process_id,
            tid,

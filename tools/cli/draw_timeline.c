@@ -38,8 +38,8 @@ static const struct {
 };
 enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 
-/* The lines of a thread. If several layers are drawn, those that show the insides of calls, or what is around
- * them, have lines of their own, below that of the driver and the runtime. */
+/* The lines of a thread. If several layers are drawn, these layers have lines of their own, below the first
+ * one, which shows the driver and the runtime. */
 static const char *const lines[] = { NULL, "nvtx", "hook", "ioctl", "kernel" };
 enum { LINES = sizeof(lines) / sizeof(lines[0]) };
 
