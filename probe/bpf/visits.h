@@ -29,7 +29,8 @@ struct ct_probe_lane {
 static inline int ct_visit_covers(const struct ct_probe_visit_state *visit)
 {
     return visit->request == CT_AREA_REQUEST_RECORD &&
-           (visit->state == CT_AREA_ARMED || visit->state == CT_AREA_TAKING ||
+           (visit->state == CT_AREA_ARMED || visit->state == CT_AREA_ASKING ||
+            visit->state == CT_AREA_TAKING ||
             (visit->state == CT_AREA_DONE && visit->answer == CT_AREA_ANSWER_DONE));
 }
 

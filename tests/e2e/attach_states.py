@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from attach_test import INLINE, Attach, at_each_call, attach, await_leave, detach, recorded, state_of, tracer_of
-from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, check, equal, needs, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, can, check, equal, needs, wait_for
 from untraced import Program
 
 
@@ -249,6 +249,52 @@ def dispatching(s):
     equal(child.returncode, 0, "its exit status")
 
 
+# Confines itself after the first line, with a filter that kills it for system calls of a visit, and makes a call after each further line.
+CONFINING = """
+import ctypes, struct, sys
+driver, c, number = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None), ctypes.c_int()
+NO_NEW_PRIVS, SET_SECCOMP, FILTER, KILL_PROCESS, ALLOW, LOAD, EQUAL, RETURN = 38, 22, 2, 0x80000000, 0x7fff0000, 0x20, 0x15, 0x06
+forbidden = 39, 5, 72  # getpid, fstat, fcntl
+code = struct.pack("HBBI", LOAD, 0, 0, 0)
+for i, system_call in enumerate(forbidden):
+    code += struct.pack("HBBI", EQUAL, len(forbidden) - i, 0, system_call)
+code += struct.pack("HBBI", RETURN, 0, 0, ALLOW) + struct.pack("HBBI", RETURN, 0, 0, KILL_PROCESS)
+text = ctypes.create_string_buffer(code)
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(text)))
+print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
+sys.stdin.readline()
+print(c.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) or c.prctl(SET_SECCOMP, FILTER, program, 0, 0), flush=True)
+for line in sys.stdin:
+    print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
+"""
+
+
+def confining(s):
+    """Checks that a process survives if it installs a system call filter while attach waits for its next call. The process makes this call,
+    or attach gives up, or is interrupted."""
+    if not can("filters of system calls", "a filter that is installed during an attach"):
+        return
+    for options, calls, number in (("--wait", "1h"), True, None), (("--wait", "1s"), False, None), (("--wait", "1h"), False, signal.SIGINT):
+        child = s.start(sys.executable, "-c", CONFINING, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def do():
+            child.stdin.write("\n")
+            child.stdin.flush()
+            equal(child.stdout.readline(), "0\n", "the result")
+
+        equal(child.stdout.readline(), "0\n", "the first call")
+        a = Attach(s, child.pid, *options)
+        a.await_armed(child.pid)
+        do()
+        if calls:
+            do()
+        said = a.end(status=1, number=number)
+        check("has a system call filter (seccomp mode 2), which may kill it" in said, said)
+        do()
+        child.communicate(timeout=DEADLINE_S)
+        equal(child.returncode, 0, "its exit status")
+
+
 # Executes the lines of its input.
 OBEYING = """
 import ctypes, os, select, socket, sys, threading
@@ -445,7 +491,7 @@ def transferring_alone(s):
 
 
 TESTS = {
-    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, without_daemon,
+    test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, confining, without_daemon,
                                      opening, opening_and_calling, closing)
 }
 if not INLINE:  # which stops all threads

@@ -31,8 +31,9 @@ struct ct_area_data {
     uint64_t find_dlopen, find_dlerror, find_cancel, find_errno; /* addresses in the C library */
     uint64_t all_signals, signals;
     int32_t cancel_before;
-    uint32_t ran; /* 1 once the stopped thread has finished its routine */
-    uint64_t reserved;
+    uint32_t ran;   /* 1 once the stopped thread has finished its routine */
+    uint32_t grant; /* CT_AREA_GRANT_… */
+    uint32_t reserved;
     char path[96];
     char why[CT_DATA_WHY_BYTES];
     struct ct_visit visit;
@@ -40,7 +41,7 @@ struct ct_area_data {
                          * none */
     uint32_t made_count, made_in; /* number of made slots; 1 if the driver may contain jumps to them */
 };
-#define CT_AREA_MAGIC UINT64_C(0x3230746973697643)
+#define CT_AREA_MAGIC UINT64_C(0x3330746973697643)
 
 struct ct_area {
     const struct ct_memory *memory;

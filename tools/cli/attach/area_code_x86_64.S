@@ -2,8 +2,9 @@
  * relocations.
  *
  * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the process's
- * first call removes all thunks, loads the hook and calls cudatrace_visit() on the area's own stack. The call
- * then continues at the new address in its slot. All other calls jump straight to their functions. */
+ * first call asks the command for a grant. With the grant, it removes all thunks, loads the hook and calls
+ * cudatrace_visit() on the area's own stack. The call then continues at the new address in its slot. All
+ * other calls jump straight to their functions. */
 #include "area_layout.h"
 
 #include <asm/unistd.h>
@@ -24,6 +25,7 @@
 #define PAGE_BITS            12
 #define WAKE_OP_PRIVATE      133
 #define ADD_NOTHING          0x10000000
+#define GRANT_TURNS          20000000 /* from some 50 ms to a second, depending on the processor */
 
         .macro RESTORE_REGISTERS
         .irp    name, r13, r12, rbx, r11, r10, rax, r9, r8, rcx, rdx, rsi, rdi, rbp
@@ -119,12 +121,28 @@ ct_area_code_common:
 1:      pushq   %rbp
         movq    %rsp, %rbp
         SAVE_REGISTERS
+        movl    $CT_AREA_ARMED, %eax
+        movl    $CT_AREA_ASKING, %ecx
+        lock cmpxchgl %ecx, DATA(STATE)
+        jne     go_straight
+        /* The program may have installed a filter that kills it for any system call, so wait without one. The
+         * command looks every millisecond. */
+        movl    $GRANT_TURNS, %ecx
+2:      movl    DATA(GRANT), %eax
+        testl   %eax, %eax
+        jnz     3f
+        pause
+        decl    %ecx
+        jnz     2b
+3:      cmpl    $CT_AREA_GRANT_YES, %eax
+        jne     be_late
         /* A child of fork() inherits the thunks, but is not visited. */
         movl    $__NR_getpid, %eax
         syscall
         cmpl    %eax, DATA(PID)
-        jne     go_straight
-        movl    $CT_AREA_ARMED, %eax
+        jne     be_late
+        /* A signal handler may have interrupted the wait, and another thread may have asked meanwhile. */
+        movl    $CT_AREA_ASKING, %eax
         movl    $CT_AREA_TAKING, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
         jne     go_straight
@@ -168,6 +186,10 @@ ct_area_code_common:
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
         jmp     *(%r11)
+be_late:
+        movl    $CT_AREA_ASKING, %eax
+        movl    $CT_AREA_LATE, %ecx
+        lock cmpxchgl %ecx, DATA(STATE)
 go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)

@@ -42,6 +42,7 @@
 #define CT_DATA_SIGNALS       104
 #define CT_DATA_CANCEL_BEFORE 112
 #define CT_DATA_RAN           116
+#define CT_DATA_GRANT         120
 #define CT_DATA_PATH          128
 #define CT_DATA_WHY           224
 #define CT_DATA_WHY_BYTES     416
@@ -52,8 +53,16 @@
 /* The area's states. Thunks are active only while the area is ARMED. */
 #define CT_AREA_IDLE   0
 #define CT_AREA_ARMED  1
-#define CT_AREA_TAKING 2 /* a thread has entered a thunk and is loading the hook */
+#define CT_AREA_TAKING 2 /* a thread has the grant and is loading the hook */
 #define CT_AREA_DONE   3 /* the visit is over and the answer is set */
+#define CT_AREA_ASKING 4 /* a thread has entered a thunk and waits for a grant, without a system call */
+#define CT_AREA_LATE   5 /* there was no grant, and the call was made; the thunks are still there */
+
+/* The command's answer to a thread that asks. Since the command has examined the process, the program may
+ * have forbidden the system calls of a visit. */
+#define CT_AREA_GRANT_NONE 0
+#define CT_AREA_GRANT_YES  1
+#define CT_AREA_GRANT_NO   2
 
 /* Equals CT_VISIT_DONE of enum ct_visit_answer. */
 #define CT_AREA_ANSWER_DONE 1

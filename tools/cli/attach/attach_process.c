@@ -20,6 +20,8 @@ enum { MS_NS = 1000000 };
 /* How long to wait for a busy hook, and for the locks on all processes together. The hook stays busy for a
  * long time if hundreds of threads take their lanes one after the other on a few processors. */
 #define LEAVE_NS UINT64_C(20000000000)
+/* How long a thread may take from its grant to the next state. */
+#define ASKING_NS UINT64_C(3000000000)
 /* Report a stop of all threads that takes longer. */
 #define LONG_STOP_NS UINT64_C(100000000)
 
@@ -133,13 +135,13 @@ static void unlock_process(struct ct_attachment *attachment)
     attachment->lock = -1;
 }
 
-/* Waits for a thread that is still loading the hook on behalf of a killed attach command. A child of fork()
- * does not have this thread. */
+/* Waits for a thread that is still asking or loading the hook on behalf of a killed attach command. A child
+ * of fork() does not have this thread. */
 static void await_visit(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
     const struct ct_area *area = &attachment->visitor.area;
-    while (area->address && area->data.state == CT_AREA_TAKING &&
+    while (area->address && (area->data.state == CT_AREA_TAKING || area->data.state == CT_AREA_ASKING) &&
            area->data.pid == attachment->target.inner_pid && ct_monotonic_ns() < until_ns &&
            ct_visitor_look(&attachment->visitor))
         nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
@@ -290,6 +292,25 @@ static int visit(struct ct_attachment *attachment, const struct ct_visit *reques
     return error;
 }
 
+static bool check_dispatch(struct ct_attachment *attachment)
+{
+    return !ct_process_dispatches(&attachment->target.memory) ||
+           refuse(attachment,
+                  "uses Syscall User Dispatch: its handler of SIGSYS would receive the system calls of "
+                  "attach. Start it with `cudatrace run`");
+}
+
+/* Returns whether the program has forbidden the system calls of a visit since the process was examined. If
+ * so, the process must make none, and is left with thunks that jump to their functions. */
+static bool has_confined_itself(struct ct_attachment *attachment)
+{
+    if (ct_target_check_filters(&attachment->target) && check_dispatch(attachment))
+        return false;
+    ct_attachment_say_why(attachment);
+    attachment->state = CT_ATTACHMENT_FAILED;
+    return true;
+}
+
 bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *request)
 {
     struct ct_target *target = &attachment->target;
@@ -297,15 +318,16 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_sharer(target);
-    if (target->kind == CT_TARGET_FINE && ct_process_dispatches(&target->memory))
-        refuse(attachment,
-               "uses Syscall User Dispatch: its handler of SIGSYS would receive the system calls of "
-               "attach. Start it with `cudatrace run`");
+    if (target->kind == CT_TARGET_FINE)
+        check_dispatch(attachment);
     if (ct_is_interrupted_or_hung_up())
         return fail(attachment, "was not attached to, because the command was interrupted");
     /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a
      * parent with active thunks. */
-    if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
+    if (target->kind == CT_TARGET_FINE && left == CT_AREA_ASKING)
+        ct_visitor_rearm(&attachment->visitor);
+    if (target->kind == CT_TARGET_FINE &&
+        (left == CT_AREA_ARMED || left == CT_AREA_ASKING || left == CT_AREA_LATE))
         ct_visitor_disarm(&attachment->visitor);
     if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
         return false;
@@ -380,6 +402,10 @@ static void give_up(struct ct_attachment *attachment)
     /* Check before the visit whether a signal has stopped the process, because the visit briefly resumes a
      * stopped thread. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
+    if (has_confined_itself(attachment)) {
+        ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_LATE);
+        return;
+    }
     const int error = ct_visitor_disarm(&attachment->visitor);
     const uint32_t state = attachment->visitor.area.data.state;
     if (error)
@@ -416,6 +442,20 @@ static bool is_there(struct ct_attachment *attachment)
     return ct_memory_is_there(&attachment->target.memory);
 }
 
+/* Answers a thread that asks for a grant. A signal handler or a cancellation may have ended its wait. */
+static void answer(struct ct_attachment *attachment)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (attachment->asked_ns == 0) {
+        attachment->asked_ns = now_ns;
+        const uint32_t grant = has_confined_itself(attachment) ? CT_AREA_GRANT_NO : CT_AREA_GRANT_YES;
+        ct_area_set(&attachment->visitor.area, CT_DATA_GRANT, grant);
+    } else if (now_ns - attachment->asked_ns > ASKING_NS) {
+        attachment->asked_ns = 0;
+        ct_visitor_rearm(&attachment->visitor);
+    }
+}
+
 void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
 {
     if (attachment->state != CT_ATTACHMENT_ARMED && attachment->state != CT_ATTACHMENT_RECORDING)
@@ -430,12 +470,17 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     }
     const uint64_t waited_ns = ct_monotonic_ns() - attachment->armed_ns;
     const uint32_t state = attachment->visitor.area.data.state;
-    if (state == CT_AREA_DONE || (waited_ns > patience_ns && state == CT_AREA_ARMED)) {
+    if (state == CT_AREA_ASKING) {
+        answer(attachment);
+    } else if (state == CT_AREA_LATE) {
+        attachment->asked_ns = 0;
+        ct_visitor_rearm(&attachment->visitor);
+    } else if (state == CT_AREA_DONE || (waited_ns > patience_ns && state == CT_AREA_ARMED)) {
         if (state == CT_AREA_DONE)
             take_answer(attachment);
         else
             give_up(attachment);
-        if (attachment->state == CT_ATTACHMENT_FAILED)
+        if (attachment->state == CT_ATTACHMENT_FAILED && attachment->target.kind == CT_TARGET_FINE)
             leave_made(attachment);
     } else if (waited_ns > UINT64_C(1000) * MS_NS && !attachment->is_waiting_said) {
         attachment->is_waiting_said = true;
@@ -448,12 +493,17 @@ static bool take_out(struct ct_attachment *attachment)
 {
     const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
     const uint32_t *state = &attachment->visitor.area.data.state;
+    if (has_confined_itself(attachment)) {
+        ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_LATE);
+        return false;
+    }
+    ct_area_set(&attachment->visitor.area, CT_DATA_GRANT, CT_AREA_GRANT_NO);
+    while (ct_visitor_look(&attachment->visitor) && (*state == CT_AREA_TAKING || *state == CT_AREA_ASKING) &&
+           ct_monotonic_ns() < until_ns)
+        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
     const int error = ct_visitor_disarm(&attachment->visitor);
     if (error && error != -ESRCH)
         return fail_with(attachment, error);
-    while (!error && ct_visitor_look(&attachment->visitor) && *state == CT_AREA_TAKING &&
-           ct_monotonic_ns() < until_ns)
-        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
     attachment->state =
         !error && ct_attachment_records(attachment) ? CT_ATTACHMENT_RECORDING : CT_ATTACHMENT_OVER;
     return true;

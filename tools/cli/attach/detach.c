@@ -90,7 +90,9 @@ static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct
     struct ct_area_data *data = &attachment->visitor.area.data;
     data->visit.session[sizeof(data->visit.session) - 1] = '\0';
     data->visit.shm_dir[sizeof(data->visit.shm_dir) - 1] = '\0';
-    const bool is_armed = attachment->visitor.area.address && (data->state == CT_AREA_ARMED || data->made_in);
+    const bool has_thunks =
+        data->state == CT_AREA_ARMED || data->state == CT_AREA_ASKING || data->state == CT_AREA_LATE;
+    const bool is_armed = attachment->visitor.area.address && (has_thunks || data->made_in);
     if (!ct_attachment_records(attachment))
         return is_armed && attachment->lock >= 0 ? take_out(attachment, until_ns) : refuse(attachment);
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];

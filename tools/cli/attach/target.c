@@ -219,9 +219,7 @@ static bool check_libraries(struct ct_target *target)
                              "has an unknown C library, without dlopen() or pthread_setcancelstate()");
 }
 
-/* Refuses a process with a seccomp filter, which may kill the process when we make it execute a system
- * call. */
-static bool check_filters(struct ct_target *target)
+bool ct_target_check_filters(struct ct_target *target)
 {
     char path[64], file[300], status[4096];
     long long mode = 0;
@@ -304,8 +302,8 @@ void ct_target_open(struct ct_target *target, pid_t pid)
         refuse(target, CT_TARGET_GONE, "has ended");
         return;
     }
-    if (check_libraries(target) && check_preloaded(target) && check_driver(target) && check_filters(target) &&
-        check_proc(target))
+    if (check_libraries(target) && check_preloaded(target) && check_driver(target) &&
+        ct_target_check_filters(target) && check_proc(target))
         target->kind = CT_TARGET_FINE;
 }
 

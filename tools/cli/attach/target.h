@@ -44,6 +44,9 @@ void ct_target_close(struct ct_target *target);
 /* Refuses the process if it sees a different folder at `shm_dir` than we do, because our daemon would not
  * find its segment. */
 void ct_target_check_folder(struct ct_target *target, const char *shm_dir);
+/* Refuses the process if a thread has a seccomp filter, which may kill the process when we make it execute a
+ * system call. Returns whether none has. */
+bool ct_target_check_filters(struct ct_target *target);
 /* Refuses the process if another process uses its memory (clone() with CLONE_VM). Waits for a child of
  * vfork(), which does so only for a moment, until Ctrl-C. Compares each process on the machine, which takes
  * up to 12 ms per thousand processes. */

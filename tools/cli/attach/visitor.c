@@ -104,6 +104,7 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     struct ct_area_data *data = &visitor->area.data;
     data->state = CT_AREA_IDLE;
     data->answer = data->left = CT_VISIT_OPEN;
+    data->grant = CT_AREA_GRANT_NONE;
     data->pid = plan->inner_pid;
     data->hook = hook;
     data->hook_offset = visitor->hook->visit_offset;
@@ -212,8 +213,16 @@ bool ct_visitor_look(struct ct_visitor *visitor)
     return ct_area_read(&visitor->area);
 }
 
+bool ct_visitor_rearm(struct ct_visitor *visitor)
+{
+    return ct_area_set(&visitor->area, CT_DATA_GRANT, CT_AREA_GRANT_NONE) &&
+           ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
+}
+
 int ct_visitor_disarm(struct ct_visitor *visitor)
 {
+    if (visitor->area.data.state == CT_AREA_LATE)
+        ct_visitor_rearm(visitor);
     struct act act = { .in = disarm_in_stop, .what_for = CT_STOP_FOR_CODE };
     return act_within(visitor, &act);
 }

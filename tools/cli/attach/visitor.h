@@ -34,6 +34,8 @@ int ct_visitor_arm(struct ct_visitor *visitor);
 /* Reads the area's state into visitor->area.data. Returns false if the process has exited or has executed
  * another program. */
 bool ct_visitor_look(struct ct_visitor *visitor);
+/* Makes the area ARMED again after a thread has asked for a grant in vain. */
+bool ct_visitor_rearm(struct ct_visitor *visitor);
 /* Removes the thunks, unless a thread has entered one, which area.data.state shows. Closes the library's
  * descriptor in the process. */
 int ct_visitor_disarm(struct ct_visitor *visitor);
