@@ -3,6 +3,7 @@
 #include "file_sources.h"
 #include "gpu_source.h"
 #include "log.h"
+#include "own_path.h"
 #include "page_cache.h"
 #include "private_file.h"
 #include "real_user.h"
@@ -412,22 +413,6 @@ static const char *absolute(const char *path, char *out, size_t bytes)
     return n > 0 && (size_t)n < bytes ? NULL : "the path is too long";
 }
 
-/* Like absolute(), with the links in the file's folder resolved. From then on, links of other users in the
- * path are not followed (own_path.h). */
-static const char *resolved(const char *path, char out[4096])
-{
-    char named[4096], folder[PATH_MAX], real[PATH_MAX];
-    const char *why = absolute(path, named, sizeof(named));
-    if (why)
-        return why;
-    ct_trace_folder(named, folder);
-    const char *name = strrchr(named, '/') + 1;
-    const int n = realpath(folder, real)
-                      ? snprintf(out, 4096, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name)
-                      : snprintf(out, 4096, "%s", named);
-    return n > 0 && n < 4096 ? NULL : "the path is too long";
-}
-
 static int refuse(const char *option, const char *path, const char *why)
 {
     char text[CT_MESSAGE_BYTES];
@@ -440,9 +425,10 @@ static int place_database(struct command_line *line)
 {
     if (!*line->database)
         return wrong("invalid value '%s' for --db: expected a file name", line->database);
-    const char *why = resolved(line->database, line->database_path);
+    const char *why = absolute(line->database, line->database_path, sizeof(line->database_path));
     if (why)
         return refuse("--db", line->database, why);
+    ct_own_path_resolve(line->database_path, sizeof(line->database_path));
     line->options.database = line->database_path;
     ct_database_share(&line->readers);
     line->options.readers = line->readers.group;
@@ -455,9 +441,10 @@ static int place_recording(struct command_line *line)
         return 0;
     if (!*line->record)
         return wrong("invalid value '%s' for --record: expected a file name", line->record);
-    const char *why = resolved(line->record, line->record_path);
+    const char *why = absolute(line->record, line->record_path, sizeof(line->record_path));
     if (why)
         return refuse("--record", line->record, why);
+    ct_own_path_resolve(line->record_path, sizeof(line->record_path));
     line->options.record = line->record_path;
     return 0;
 }

@@ -44,8 +44,7 @@ struct daemon {
     uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
-    char database[4096]; /* the first file, which opens the trace; the worker knows the current one */
-    char trace[4096];    /* the path of its first file */
+    char database[4096], trace[4096]; /* the first file of this daemon, and of the trace */
     struct ct_report last;
     unsigned int empty_batches;
     uint64_t batch_ms; /* time of the last report, by the loop's clock */
@@ -445,7 +444,6 @@ static void on_unused(uv_timer_t *timer)
     begin_stop(timer->data);
 }
 
-/* A daemon that is stopping accepts no more holders. */
 static bool may_hold(void *data)
 {
     return !((struct daemon *)data)->stopping;
@@ -532,10 +530,10 @@ static int start(struct daemon *daemon, char *message)
     uv_update_time(&daemon->loop);
     ct_tracking_init(&daemon->tracking, &daemon->loop, options->shm_dir, daemon->session.control, on_found,
                      on_end, daemon);
-    uv_timer_init(&daemon->loop, &daemon->pace);
-    uv_timer_init(&daemon->loop, &daemon->housekeeping);
-    uv_timer_init(&daemon->loop, &daemon->unused);
-    uv_timer_init(&daemon->loop, &daemon->flush_due);
+    uv_timer_t *const timers[] = { &daemon->pace, &daemon->housekeeping, &daemon->unused,
+                                   &daemon->flush_due };
+    for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
+        uv_timer_init(&daemon->loop, timers[i]);
     uv_signal_init(&daemon->loop, &daemon->term);
     uv_signal_init(&daemon->loop, &daemon->interrupt);
     uv_signal_init(&daemon->loop, &daemon->hangup);

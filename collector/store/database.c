@@ -1,5 +1,6 @@
 #include "database.h"
 
+#include "numbered_files.h"
 #include "own_path.h"
 #include "real_user.h"
 #include "schema_sql.h"
@@ -82,20 +83,6 @@ static int remove_parts(const char *path, size_t first)
             return errno;
     }
     return 0;
-}
-
-/* Returns the disk space that a file and its log use, in bytes. */
-static uint64_t bytes_of(const char *path)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < PARTS; i++) {
-        char file[PART_BYTES];
-        struct stat status;
-        name_part(file, path, i);
-        if (strcmp(parts[i], "-shm") != 0 && stat(file, &status) == 0)
-            bytes += (uint64_t)status.st_blocks * 512;
-    }
-    return bytes;
 }
 
 int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
@@ -404,56 +391,19 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
-uint32_t ct_database_before(const struct ct_database *database, uint32_t number)
-{
-    const uint32_t user = ct_real_euid();
-    return ct_trace_file_before(database->trace, number, &user);
-}
-
-/* Returns whether another user has a file or link under the name of the file or of one of its side files. */
-static bool is_taken(const struct ct_database *database, uint32_t number)
-{
-    uint32_t owner;
-    char path[sizeof(database->path)], file[PART_BYTES];
-    bool is_others = false;
-    if (!ct_trace_file(path, sizeof(path), database->trace, number))
-        return false;
-    for (size_t i = 0; i < PARTS && !is_others; i++) {
-        name_part(file, path, i);
-        is_others = ct_trace_file_owner(file, &owner) && owner != ct_real_euid();
-    }
-    return is_others;
-}
-
-/* Returns the number of the file that follows file `number`. If other users have taken many numbers, tries
- * numbers at random distances, which double. */
-static uint32_t number_after(const struct ct_database *database, uint32_t number)
-{
-    enum { NEAREST = 16, FARTHEST = 1 << 24 };
-    uint32_t next = number + 1, distance = 0;
-    for (uint32_t i = 0; distance < FARTHEST && is_taken(database, next); i++) {
-        uint32_t random = 0;
-        distance = i < NEAREST ? 0 : distance ? 2 * distance : NEAREST;
-        if (distance)
-            sqlite3_randomness(sizeof(random), &random);
-        next += 1 + (distance ? random % distance : 0);
-    }
-    return next;
-}
-
 /* Selects the file to write: the newest file with contents or, if that file cannot be continued, the file
  * with the next number. Empty files with higher numbers were left behind by daemons that were killed while
  * creating them. */
 static enum verdict find(struct ct_database *database, char *message)
 {
-    const uint32_t newest = ct_database_before(database, UINT32_MAX);
+    const uint32_t newest = ct_numbered_before(database->trace, UINT32_MAX);
     enum verdict verdict = EMPTY;
     uint32_t number = newest;
     while (number > 0 && (verdict = name_file(database, number, message)) != REFUSED &&
            (verdict = inspect(database->path, database->origin.boot_id, message)) == EMPTY)
-        number = ct_database_before(database, number);
+        number = ct_numbered_before(database->trace, number);
     if (verdict == OTHER_BOOT) {
-        number = number_after(database, number);
+        number = ct_numbered_after(database->trace, number);
         verdict = EMPTY;
     } else if (number == 0) {
         number = newest ? newest : 1;
@@ -553,7 +503,7 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     *next = *past;
     next->connection = NULL;
     next->lock_fd = -1;
-    if (name_file(next, number_after(past, past->number), message) == REFUSED)
+    if (name_file(next, ct_numbered_after(past->trace, past->number), message) == REFUSED)
         return -1;
     const enum verdict verdict = inspect(next->path, next->origin.boot_id, message);
     if (verdict == REFUSED)
@@ -620,14 +570,14 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
     char until[32], path[sizeof(database->path)];
     if (query_meta(database->connection, "earlier_files_until_ns", until, sizeof(until)) != 0)
         return;
-    uint64_t total = bytes_of(database->path), last_call_ns = strtoull(until, NULL, 10);
+    uint64_t total = ct_numbered_bytes(database->path), last_call_ns = strtoull(until, NULL, 10);
     uint32_t files = 1;
     bool goes = false;
-    for (uint32_t number = database->number; (number = ct_database_before(database, number)) != 0;) {
+    for (uint32_t number = database->number; (number = ct_numbered_before(database->trace, number)) != 0;) {
         uint64_t until_ns;
         if (!tend(database, number, path, &until_ns))
             break;
-        total += bytes_of(path);
+        total += ct_numbered_bytes(path);
         /* Also remove all files before a removed file, so that the series has no gaps. */
         goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
                 (keep_from_ns && last_call_ns < keep_from_ns);

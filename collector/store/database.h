@@ -42,8 +42,6 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
                        char message[CT_MESSAGE_BYTES]);
 /* Closes and removes a file that ct_database_follow() created. */
 void ct_database_discard(struct ct_database *next);
-/* Returns the number of the newest file before file `number` that belongs to this user, or 0. */
-uint32_t ct_database_before(const struct ct_database *database, uint32_t number);
 /* Opens an earlier file of the trace and sets `path`. The file is opened read-only, or for writing if it has
  * a log and `with_log` is set. Code in its schema does not run, and an endless query is aborted. Returns NULL
  * if the file does not exist, is not private, belongs to another trace, or is the current file. The caller

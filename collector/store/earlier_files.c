@@ -1,5 +1,7 @@
 #include "earlier_files.h"
 
+#include "numbered_files.h"
+
 static void close_file(struct ct_earlier_files *earlier, uint32_t i)
 {
     sqlite3_finalize(earlier->file[i].find);
@@ -19,8 +21,8 @@ static void open_files(struct ct_earlier_files *earlier, const struct ct_databas
 {
     char path[sizeof(database->path)];
     earlier->open = true;
-    for (uint32_t number = database->number;
-         earlier->files < CT_SERIES_FILES_MAX && (number = ct_database_before(database, number)) != 0;) {
+    for (uint32_t number = database->number; earlier->files < CT_SERIES_FILES_MAX &&
+                                             (number = ct_numbered_before(database->trace, number)) != 0;) {
         sqlite3 *connection = ct_database_open_earlier(database, number, false, path);
         sqlite3_stmt *find = NULL;
         if (connection)

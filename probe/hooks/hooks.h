@@ -15,9 +15,9 @@
 struct ct_attached_hook;
 
 struct ct_hooks {
-    struct ct_hook_lines lines;           /* of the table */
-    const pid_t *pid;                     /* functions in libraries get probes in these processes alone; */
-    size_t pids;                          /* 0: in all processes */
+    struct ct_hook_lines lines; /* of the table */
+    const pid_t *pid;           /* functions in libraries get probes in these processes alone; */
+    size_t pids;                /* 0: in all processes */
     /* Functions of the driver that the probe itself records. NULL: none (--hooked) */
     const struct ct_selection *selection;
     struct ct_programs *programs;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +64,23 @@ static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+void ct_own_path_resolve(char *path, size_t bytes)
+{
+    char folder[PATH_MAX], real[PATH_MAX], name[NAME_MAX + 1];
+    const size_t length = (size_t)(name_of(path) - path), name_bytes = strlen(name_of(path)) + 1;
+    if (length == 0 || length >= sizeof(folder) || name_bytes > sizeof(name))
+        return;
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    memcpy(name, name_of(path), name_bytes);
+    if (!realpath(folder, real) || strlen(real) + 1 + name_bytes > bytes)
+        return;
+    const size_t real_bytes = strcmp(real, "/") == 0 ? 0 : strlen(real);
+    memcpy(path, real, real_bytes);
+    path[real_bytes] = '/';
+    memcpy(path + real_bytes + 1, name, name_bytes);
 }
 
 int ct_own_path_open(const char *path, int flags, mode_t mode)

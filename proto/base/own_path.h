@@ -5,8 +5,12 @@
 #ifndef CT_OWN_PATH_H
 #define CT_OWN_PATH_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
+/* Resolves the links in the folder of an absolute path. Leaves the path as it is if there is no such folder,
+ * or if the result does not fit into `bytes`. */
+void ct_own_path_resolve(char *path, size_t bytes);
 /* Opens the folder of a path, which is relative to the working directory or absolute. `end` is the beginning
  * of the last name in `path`. Returns a descriptor (O_PATH), or -1 and sets errno. */
 int ct_own_path_folder(const char *path, const char *end);

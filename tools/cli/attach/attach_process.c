@@ -1,7 +1,5 @@
 #include "attach_process.h"
 
-#include "user_dispatch.h"
-
 #include "client.h"
 #include "clock.h"
 #include "interrupted.h"
@@ -95,32 +93,13 @@ static bool fail_with(struct ct_attachment *attachment, int error)
     return fail(attachment, text);
 }
 
-/* Returns true if the process has exited, and false if it is executing another program. During execve(), a
- * process may briefly have no readable memory, as if it had exited. */
-static bool has_ended(const struct ct_target *target)
-{
-    enum { TRIES = 500 };
-    for (int i = 0; i < TRIES; i++) {
-        struct ct_proc_stat life;
-        struct ct_memory other;
-        if (ct_proc_stat((int32_t)target->pid, &life) != 0 || life.ended ||
-            life.start_ticks != target->start_ticks)
-            return true;
-        const int error = ct_memory_open(&other, target->pid);
-        ct_memory_close(&other);
-        if (!error || error == -EACCES || error == -EPERM)
-            return false;
-        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
-    }
-    return true;
-}
-
 static void end(struct ct_attachment *attachment)
 {
     const struct ct_target *target = &attachment->target;
     const bool is_recorded = attachment->state == CT_ATTACHMENT_RECORDING;
     char text[128];
-    snprintf(text, sizeof(text), "%s%s", has_ended(target) ? "has ended" : "executes another program now",
+    snprintf(text, sizeof(text), "%s%s",
+             ct_target_has_ended(target) ? "has ended" : "executes another program now",
              is_recorded ? ": its earlier calls are recorded" : ", before it was recorded");
     print(attachment, text);
     attachment->state = is_recorded ? CT_ATTACHMENT_OVER : CT_ATTACHMENT_FAILED;
@@ -292,19 +271,11 @@ static int visit(struct ct_attachment *attachment, const struct ct_visit *reques
     return error;
 }
 
-static bool check_dispatch(struct ct_attachment *attachment)
-{
-    return !ct_process_dispatches(&attachment->target.memory) ||
-           refuse(attachment,
-                  "uses Syscall User Dispatch: its handler of SIGSYS would receive the system calls of "
-                  "attach. Start it with `cudatrace run`");
-}
-
 /* Returns whether the program has forbidden the system calls of a visit since the process was examined. If
  * so, the process must make none, and is left with thunks that jump to their functions. */
 static bool has_confined_itself(struct ct_attachment *attachment)
 {
-    if (ct_target_check_filters(&attachment->target) && check_dispatch(attachment))
+    if (ct_target_check_filters(&attachment->target) && ct_target_check_dispatch(&attachment->target))
         return false;
     ct_attachment_say_why(attachment);
     attachment->state = CT_ATTACHMENT_FAILED;
@@ -319,7 +290,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_sharer(target);
     if (target->kind == CT_TARGET_FINE)
-        check_dispatch(attachment);
+        ct_target_check_dispatch(target);
     if (ct_is_interrupted_or_hung_up())
         return fail(attachment, "was not attached to, because the command was interrupted");
     /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a

@@ -3,6 +3,7 @@
 #include "interrupted.h"
 #include "mounts.h"
 #include "proc.h"
+#include "user_dispatch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -305,6 +306,32 @@ void ct_target_open(struct ct_target *target, pid_t pid)
     if (check_libraries(target) && check_preloaded(target) && check_driver(target) &&
         ct_target_check_filters(target) && check_proc(target))
         target->kind = CT_TARGET_FINE;
+}
+
+bool ct_target_check_dispatch(struct ct_target *target)
+{
+    return !ct_process_dispatches(&target->memory) ||
+           refuse(target, CT_TARGET_REFUSED,
+                  "uses Syscall User Dispatch: its handler of SIGSYS would receive the system calls of "
+                  "attach. Start it with `cudatrace run`");
+}
+
+bool ct_target_has_ended(const struct ct_target *target)
+{
+    enum { TRIES = 500 };
+    for (int i = 0; i < TRIES; i++) {
+        struct ct_proc_stat life;
+        struct ct_memory other;
+        if (ct_proc_stat((int32_t)target->pid, &life) != 0 || life.ended ||
+            life.start_ticks != target->start_ticks)
+            return true;
+        const int error = ct_memory_open(&other, target->pid);
+        ct_memory_close(&other);
+        if (!error || error == -EACCES || error == -EPERM)
+            return false;
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    return true;
 }
 
 void ct_target_find_slots(struct ct_target *target)

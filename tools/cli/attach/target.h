@@ -47,6 +47,11 @@ void ct_target_check_folder(struct ct_target *target, const char *shm_dir);
 /* Refuses the process if a thread has a seccomp filter, which may kill the process when we make it execute a
  * system call. Returns whether none has. */
 bool ct_target_check_filters(struct ct_target *target);
+/* Refuses the process if a thread uses Syscall User Dispatch. Returns whether none does. */
+bool ct_target_check_dispatch(struct ct_target *target);
+/* Returns true if the process has exited, and false if it is executing another program. During execve(), a
+ * process may briefly have no readable memory, as if it had exited. */
+bool ct_target_has_ended(const struct ct_target *target);
 /* Refuses the process if another process uses its memory (clone() with CLONE_VM). Waits for a child of
  * vfork(), which does so only for a moment, until Ctrl-C. Compares each process on the machine, which takes
  * up to 12 ms per thousand processes. */
