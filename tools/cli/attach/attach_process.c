@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MS_NS = 1000000 };
+enum { MS_NS = 1000000, REARMS = 3 /* after calls that were not answered in time */ };
 /* How long to wait for a busy hook, and for the locks on all processes together. The hook stays busy for a
  * long time if hundreds of threads take their lanes one after the other on a few processors. */
 #define LEAVE_NS UINT64_C(20000000000)
@@ -417,12 +417,11 @@ static bool is_there(struct ct_attachment *attachment)
 static void answer(struct ct_attachment *attachment)
 {
     const uint64_t now_ns = ct_monotonic_ns();
-    if (attachment->asked_ns == 0) {
-        attachment->asked_ns = now_ns;
+    if (attachment->visitor.asked_ns == 0) {
+        attachment->visitor.asked_ns = now_ns;
         const uint32_t grant = has_confined_itself(attachment) ? CT_AREA_GRANT_NO : CT_AREA_GRANT_YES;
         ct_area_set(&attachment->visitor.area, CT_DATA_GRANT, grant);
-    } else if (now_ns - attachment->asked_ns > ASKING_NS) {
-        attachment->asked_ns = 0;
+    } else if (now_ns - attachment->visitor.asked_ns > ASKING_NS) {
         ct_visitor_rearm(&attachment->visitor);
     }
 }
@@ -443,9 +442,11 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     const uint32_t state = attachment->visitor.area.data.state;
     if (state == CT_AREA_ASKING) {
         answer(attachment);
-    } else if (state == CT_AREA_LATE) {
-        attachment->asked_ns = 0;
+    } else if (state == CT_AREA_LATE && attachment->visitor.rearms < REARMS) {
         ct_visitor_rearm(&attachment->visitor);
+    } else if (state == CT_AREA_LATE) {
+        fail(attachment, "was not recorded: its calls were made before attach answered, which the processors "
+                         "are too busy for; try again");
     } else if (state == CT_AREA_DONE || (waited_ns > patience_ns && state == CT_AREA_ARMED)) {
         if (state == CT_AREA_DONE)
             take_answer(attachment);

@@ -26,7 +26,6 @@ struct ct_attachment {
                                                  * -1: none */
     uint64_t looked_ns, armed_ns, recording_ns; /* CLOCK_MONOTONIC; 0: not yet */
     uint64_t proved_ns;                         /* when the process last proved to be the same */
-    uint64_t asked_ns; /* when the command first saw that a thread asks for a grant; 0: none does */
     bool is_waiting_said;
 };
 

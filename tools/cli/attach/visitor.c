@@ -215,6 +215,8 @@ bool ct_visitor_look(struct ct_visitor *visitor)
 
 bool ct_visitor_rearm(struct ct_visitor *visitor)
 {
+    visitor->rearms++;
+    visitor->asked_ns = 0;
     return ct_area_set(&visitor->area, CT_DATA_GRANT, CT_AREA_GRANT_NONE) &&
            ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
 }

@@ -13,6 +13,8 @@ struct ct_visitor {
     struct ct_area area;
     uint64_t stops, stopped_ns, longest_ns; /* number of stops, their total duration, and the longest one */
     int fault;                              /* the signal that ended our code in the process; 0: none */
+    uint64_t asked_ns; /* when the command first saw that a thread asks for a grant; 0: none does */
+    uint32_t rearms;
 };
 
 struct ct_visitor_plan {
