@@ -24,8 +24,10 @@ enum { CT_VISIT_VERSION = 4 };
 #define CT_VISIT_PATH "/proc/thread-self/fd/"
 
 enum ct_visit_request {
-    CT_VISIT_RECORD = 1, /* intercept the driver's functions, and record for the session */
-    CT_VISIT_LEAVE = 2,  /* restore everything, without waiting for locks; safe in a signal handler */
+    CT_VISIT_RECORD = 1,         /* intercept the driver's functions, and record for the session */
+    CT_VISIT_LEAVE = 2,          /* restore everything, without waiting for locks; safe in a signal handler */
+    CT_VISIT_LEAVE_CONFINED = 3, /* restore the driver's slots, and make no system call from now on, because
+                                  * the program has a filter that the hook may not know */
 };
 
 enum ct_visit_answer {

@@ -89,6 +89,9 @@ uint32_t cudatrace_visit(struct ct_visit *visit)
     switch (visit->request) {
     case CT_VISIT_RECORD:
         return record(visit);
+    case CT_VISIT_LEAVE_CONFINED:
+        ct_system_silence();
+        return leave();
     case CT_VISIT_LEAVE:
         return leave();
     default:

@@ -1,6 +1,6 @@
 """Attaches to processes in unusual states: their first thread has exited, a thread belongs to the kernel, their control group is frozen,
-they fork, wait for a child of vfork(), may not write files, may not read the processor's counter, use Syscall User Dispatch, open and close
-files, or are in the middle of a transfer."""
+they fork, wait for a child of vfork(), may not write files, may not read the processor's counter, use Syscall User Dispatch, confine
+themselves, may be cancelled at any instruction, open and close files, or are in the middle of a transfer."""
 import os
 import pathlib
 import platform
@@ -249,21 +249,27 @@ def dispatching(s):
     equal(child.returncode, 0, "its exit status")
 
 
+FILTERING = """
+import ctypes, struct
+PRCTL, NO_NEW_PRIVS, SET_SECCOMP, FILTER = 157, 38, 22, 2
+KILL_PROCESS, ALLOW, LOAD, EQUAL, RETURN = 0x80000000, 0x7fff0000, 0x20, 0x15, 0x06
+c, kept = ctypes.CDLL(None), []
+def filter_of(*forbidden):
+    '''Returns a filter that kills the process for these system calls.'''
+    code = struct.pack("HBBI", LOAD, 0, 0, 0)
+    for i, system_call in enumerate(forbidden):
+        code += struct.pack("HBBI", EQUAL, len(forbidden) - i, 0, system_call)
+    code += struct.pack("HBBI", RETURN, 0, 0, ALLOW) + struct.pack("HBBI", RETURN, 0, 0, KILL_PROCESS)
+    kept.append(ctypes.create_string_buffer(code))
+    return ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(kept[-1])))
+"""
 # Confines itself after the first line, with a filter that kills it for system calls of a visit, and makes a call after each further line.
-CONFINING = """
-import ctypes, struct, sys
-driver, c, number = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None), ctypes.c_int()
-NO_NEW_PRIVS, SET_SECCOMP, FILTER, KILL_PROCESS, ALLOW, LOAD, EQUAL, RETURN = 38, 22, 2, 0x80000000, 0x7fff0000, 0x20, 0x15, 0x06
-forbidden = 39, 5, 72  # getpid, fstat, fcntl
-code = struct.pack("HBBI", LOAD, 0, 0, 0)
-for i, system_call in enumerate(forbidden):
-    code += struct.pack("HBBI", EQUAL, len(forbidden) - i, 0, system_call)
-code += struct.pack("HBBI", RETURN, 0, 0, ALLOW) + struct.pack("HBBI", RETURN, 0, 0, KILL_PROCESS)
-text = ctypes.create_string_buffer(code)
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(text)))
+CONFINING = FILTERING + """
+import sys
+driver, number, forbidden = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), (39, 5, 72)  # getpid, fstat, fcntl
 print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
 sys.stdin.readline()
-print(c.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) or c.prctl(SET_SECCOMP, FILTER, program, 0, 0), flush=True)
+print(c.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) or c.prctl(SET_SECCOMP, FILTER, filter_of(*forbidden), 0, 0), flush=True)
 for line in sys.stdin:
     print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
 """
@@ -490,9 +496,52 @@ def transferring_alone(s):
     p.end()
 
 
+SET_CANCEL_TYPE = "ctypes.CDLL(None).pthread_setcanceltype({}, ctypes.byref(number)), number.value"
+
+
+def cancellable(s):
+    """Checks that calls by a thread that may be cancelled at any instruction are left alone, and that another call is visited."""
+    p = Obeying(s)
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    equal(p.do(SET_CANCEL_TYPE.format(1)), "(0, 0)", "the type before")
+    equal(p.do("call()"), "0", "the result of a call that is left alone")
+    equal(p.do(SET_CANCEL_TYPE.format(0)), "(0, 1)", "the type after the call")
+    a.await_armed(p.pid)
+    equal(p.do("call()"), "0", "the result of a call that is visited")
+    a.await_line("is recorded")
+    equal(p.do(SET_CANCEL_TYPE.format(1)), "(0, 0)", "the type after the call")
+    a.end()
+    equal(recorded(s, p.pid), 1, "calls")
+    p.order("[call() for _ in iter(lambda: select.select([0], [], [], 0.001)[0], [0])].count(0) > 0")
+    said = attach(s, p.pid, "--wait", "1s", status=1)
+    check("by threads that may be cancelled at any instruction" in said, said)
+    p.order("0")
+    equal((p.child.stdout.readline(), p.child.stdout.readline()), ("True\n", "0\n"), "the results of the calls")
+    p.end()
+
+
+def confined(s):
+    """Checks that a recorded process survives its detach if it has installed a filter that kills it for the system calls of a detach, without
+    the hook's notice."""
+    if not can("filters of system calls", "a filter that is installed during a recording"):
+        return
+    p = Obeying(s)
+    equal(p.do("exec(" + repr(FILTERING + "confine = c.syscall") + ")"), "None", "the lookup of syscall()")
+    a = Attach(s, p.pid, "--stay")
+    a.await_armed(p.pid)
+    equal(p.do("call()"), "0", "the result of a call that is visited")
+    a.end(number=None)
+    equal(p.do("confine(PRCTL, NO_NEW_PRIVS, 1, 0, 0, 0) or confine(PRCTL, SET_SECCOMP, FILTER, filter_of(202, 10, 44), 0, 0)"), "0", "the filter")
+    detach(s, p.pid)
+    equal(p.do("call()"), "0", "the result of a call after the detach")
+    equal(recorded(s, p.pid), 1, "calls")
+    p.end()
+
+
 TESTS = {
     test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, confining, without_daemon,
-                                     opening, opening_and_calling, closing)
+                                     opening, opening_and_calling, closing, cancellable, confined)
 }
 if not INLINE:  # which stops all threads
     TESTS |= {test.__name__: test for test in (transferring, transferring_alone)}

@@ -28,12 +28,12 @@ struct ct_area_data {
     uint64_t file_inode, file_device;
     uint64_t hook; /* address of cudatrace_visit(); 0 if the library is not loaded */
     uint64_t hook_offset;
-    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno; /* addresses in the C library */
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type; /* addresses in the C
+                                                                                    * library */
     uint64_t all_signals, signals;
     int32_t cancel_before;
     uint32_t ran;   /* 1 once the stopped thread has finished its routine */
     uint32_t grant; /* CT_AREA_GRANT_… */
-    uint32_t reserved;
     char path[96];
     char why[CT_DATA_WHY_BYTES];
     struct ct_visit visit;
@@ -41,7 +41,7 @@ struct ct_area_data {
                          * none */
     uint32_t made_count, made_in; /* number of made slots; 1 if the driver may contain jumps to them */
 };
-#define CT_AREA_MAGIC UINT64_C(0x3330746973697643)
+#define CT_AREA_MAGIC UINT64_C(0x3430746973697643)
 
 struct ct_area {
     const struct ct_memory *memory;
@@ -59,6 +59,14 @@ int ct_area_make(struct ct_area *area, struct ct_stop *stop);
 static inline bool ct_area_records(const struct ct_area *area)
 {
     return area->address && area->data.state == CT_AREA_DONE && area->data.answer == CT_VISIT_DONE;
+}
+/* Returns whether thunks are in the driver's slots, or may be. The area was left in this state by a command
+ * that was killed, or was inherited from a parent process. */
+static inline bool ct_area_has_thunks(const struct ct_area *area)
+{
+    const uint32_t state = area->data.state;
+    return area->address && (state == CT_AREA_ARMED || state == CT_AREA_ASKING || state == CT_AREA_LATE ||
+                             state == CT_AREA_ASYNC);
 }
 /* Write and read the area's data. Return false if the process no longer has the area's memory. */
 bool ct_area_write(const struct ct_area *area);

@@ -17,6 +17,8 @@
 #define SIGNAL_BYTES         8
 #define RTLD_NOW             2
 #define CANCEL_DISABLE       1
+#define CANCEL_DEFERRED      0
+#define CANCEL_ASYNCHRONOUS  1
 #define SAVED_REGISTERS      12
 #define VECTOR_BYTES         128
 #define STAT_BYTES           144
@@ -37,6 +39,13 @@
         .irp    name, rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11, rbx, r12, r13
         pushq   %\name
         .endr
+        .endm
+
+        .macro RESTORE_VECTORS
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movaps  \n*16(%rsp), %xmm\n
+        .endr
+        addq    $VECTOR_BYTES, %rsp
         .endm
 
         .section .rodata.area_code, "a", @progbits
@@ -125,6 +134,20 @@ ct_area_code_common:
         movl    $CT_AREA_ASKING, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
         jne     go_straight
+        subq    $VECTOR_BYTES, %rsp
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movaps  %xmm\n, \n*16(%rsp)
+        .endr
+        /* This code has no unwind information, so a cancellation in it would skip the handlers of the
+         * program's frames. The type has no effect on other threads, and setting it is no system call. */
+        pushq   $CANCEL_DEFERRED
+        pushq   $CANCEL_DEFERRED
+        movl    $CANCEL_DEFERRED, %edi
+        movq    %rsp, %rsi
+        call    *DATA(CANCEL_TYPE)
+        cmpl    $CANCEL_ASYNCHRONOUS, (%rsp)
+        je      leave_alone
+        addq    $16, %rsp
         /* The program may have installed a filter that kills it for any system call, so wait without one. The
          * command looks every millisecond. */
         movl    $GRANT_TURNS, %ecx
@@ -145,15 +168,11 @@ ct_area_code_common:
         movl    $CT_AREA_ASKING, %eax
         movl    $CT_AREA_TAKING, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
-        jne     go_straight
+        jne     go_on
 
         leaq    DATA(ALL_SIGNALS), %rsi
         leaq    DATA(SIGNALS), %rdx
         call    set_signals
-        subq    $VECTOR_BYTES, %rsp
-        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
-        movaps  %xmm\n, \n*16(%rsp)
-        .endr
         leaq    STACK_TOP, %rsp
         call    take_out_checked
         call    *DATA(ERRNO)
@@ -179,17 +198,26 @@ ct_area_code_common:
         xorl    %edx, %edx
         call    set_signals
         popq    %rax
-        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
-        movaps  \n*16(%rsp), %xmm\n
-        .endr
-        addq    $VECTOR_BYTES, %rsp
+        RESTORE_VECTORS
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
         jmp     *(%r11)
+        /* A pending cancellation acts when the type is set, which is therefore the last step. */
+leave_alone:
+        movl    $CT_AREA_ASKING, %eax
+        movl    $CT_AREA_ASYNC, %ecx
+        lock cmpxchgl %ecx, DATA(STATE)
+        movl    $CANCEL_ASYNCHRONOUS, %edi
+        movq    %rsp, %rsi
+        call    *DATA(CANCEL_TYPE)
+        addq    $16, %rsp
+        jmp     go_on
 be_late:
         movl    $CT_AREA_ASKING, %eax
         movl    $CT_AREA_LATE, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
+go_on:
+        RESTORE_VECTORS
 go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)

@@ -38,14 +38,15 @@
 #define CT_DATA_DLERROR       72
 #define CT_DATA_CANCEL        80
 #define CT_DATA_ERRNO         88
-#define CT_DATA_ALL_SIGNALS   96
-#define CT_DATA_SIGNALS       104
-#define CT_DATA_CANCEL_BEFORE 112
-#define CT_DATA_RAN           116
-#define CT_DATA_GRANT         120
-#define CT_DATA_PATH          128
-#define CT_DATA_WHY           224
-#define CT_DATA_WHY_BYTES     416
+#define CT_DATA_CANCEL_TYPE   96
+#define CT_DATA_ALL_SIGNALS   104
+#define CT_DATA_SIGNALS       112
+#define CT_DATA_CANCEL_BEFORE 120
+#define CT_DATA_RAN           124
+#define CT_DATA_GRANT         128
+#define CT_DATA_PATH          132
+#define CT_DATA_WHY           228
+#define CT_DATA_WHY_BYTES     412
 #define CT_DATA_VISIT         640
 #define CT_DATA_REQUEST       648 /* a field of the visit */
 #define CT_DATA_PRODUCER      664 /* a field of the visit */
@@ -57,6 +58,7 @@
 #define CT_AREA_DONE   3 /* the visit is over and the answer is set */
 #define CT_AREA_ASKING 4 /* a thread has entered a thunk and waits for a grant, without a system call */
 #define CT_AREA_LATE   5 /* there was no grant, and the call was made; the thunks are still there */
+#define CT_AREA_ASYNC  6 /* like LATE, because the thread may be cancelled at any instruction */
 
 /* The command's answer to a thread that asks. Since the command has examined the process, the program may
  * have forbidden the system calls of a visit. */

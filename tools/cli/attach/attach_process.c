@@ -1,5 +1,7 @@
 #include "attach_process.h"
 
+#include "attach_message.h"
+
 #include "client.h"
 #include "clock.h"
 #include "interrupted.h"
@@ -22,88 +24,6 @@ enum { MS_NS = 1000000, REARMS = 3 /* after calls that were not answered in time
 #define ASKING_NS UINT64_C(3000000000)
 /* Report a stop of all threads that takes longer. */
 #define LONG_STOP_NS UINT64_C(100000000)
-
-/* ---- messages ---- */
-
-/* Prints a message about the process. The process is the subject of the given clause, unless the clause
- * begins with a colon. */
-static void print(const struct ct_attachment *attachment, const char *clause)
-{
-    const struct ct_target *target = &attachment->target;
-    const char *space = *clause == ':' ? "" : " ";
-    if (*target->name)
-        ct_fail(0, "%s: process %d (%s)%s%s", attachment->command, (int)target->pid, target->name, space,
-                clause);
-    else
-        ct_fail(0, "%s: process %d%s%s", attachment->command, (int)target->pid, space, clause);
-}
-
-void ct_attachment_print_recorded(const struct ct_attachment *attachment)
-{
-    print(attachment, "is recorded");
-}
-
-static bool fail(struct ct_attachment *attachment, const char *why)
-{
-    print(attachment, why);
-    attachment->state = CT_ATTACHMENT_FAILED;
-    return false;
-}
-
-void ct_attachment_say_why(const struct ct_attachment *attachment)
-{
-    print(attachment, attachment->target.why);
-}
-
-/* Reports why a step failed. A failed step has left the process unchanged. */
-static bool fail_with(struct ct_attachment *attachment, int error)
-{
-    static const struct {
-        int error;
-        const char *why;
-    } known[] = {
-        { -ESRCH, "has ended, or executes another program now" },
-        { -EPERM, "may not be traced: a debugger has attached to it, or the permissions are insufficient; "
-                  "see `cudatrace doctor`" },
-        { -ETIMEDOUT, "has no thread that stops: all are blocked in the kernel or frozen" },
-        { -ENOSYS, "has no system call instruction in its C library" },
-        { -EMFILE, "has reached its limit of open files (ulimit -n); attach needs one more temporarily" },
-        { -EFBIG, "may not write files as large as the library (ulimit -f): start it with a higher limit" },
-        { -EBADF, "closed or replaced the descriptor of the library's file: try again" },
-        { -ENFILE, "cannot open a file: the machine has reached its limit of open files" },
-        { -ENOMEM, "has no room for 312 KiB more (ulimit -v), or too many mappings (vm.max_map_count)" },
-        { -EACCES, "may not map code: a security module, or vm.memfd_noexec, forbids it" },
-        { -E2BIG, "has a driver with too many functions: update cudatrace" },
-        { -EFAULT, "has a driver whose table of functions is not writable" },
-        { -ENOSPC, "cannot be given the library: out of memory" },
-        { -ENOENT, "has an unknown driver, and a jump fits into none of its functions" },
-        { -EBUSY, "had a thread in the first instructions of a function at each attempt: try again" },
-        { -EMLINK, "shares its memory with another process, which cannot be stopped with it" },
-        { -EEXIST, "keeps mapping memory near the driver: try again" },
-        { -EIO, "has a driver whose code is not writable" },
-        { -ENAMETOOLONG,
-          "has loaded dozens of other builds of the library: restart it before you attach to it" },
-    };
-    char text[160];
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (known[i].error == error)
-            return fail(attachment, known[i].why);
-    }
-    snprintf(text, sizeof(text), "cannot be attached to: %s", strerror(-error));
-    return fail(attachment, text);
-}
-
-static void end(struct ct_attachment *attachment)
-{
-    const struct ct_target *target = &attachment->target;
-    const bool is_recorded = attachment->state == CT_ATTACHMENT_RECORDING;
-    char text[128];
-    snprintf(text, sizeof(text), "%s%s",
-             ct_target_has_ended(target) ? "has ended" : "executes another program now",
-             is_recorded ? ": its earlier calls are recorded" : ", before it was recorded");
-    print(attachment, text);
-    attachment->state = is_recorded ? CT_ATTACHMENT_OVER : CT_ATTACHMENT_FAILED;
-}
 
 /* ---- before ---- */
 
@@ -218,7 +138,7 @@ static bool leave_made(struct ct_attachment *attachment)
              error == -EBUSY    ? "a thread was in one at each attempt"
              : error == -EMLINK ? "another process shares the memory"
                                 : strerror(-error));
-    return fail(attachment, text);
+    return ct_attachment_fail(attachment, text);
 }
 
 /* Reports how many functions are recorded through jumps, and why others are not. */
@@ -233,11 +153,11 @@ static void print_made(const struct ct_attachment *attachment)
                 (size_t)snprintf(text + length, sizeof(text) - length, "; %" PRIu32 " do not: they %s",
                                  made->refused[reason], ct_inline_reason((enum ct_inline_verdict)reason));
     }
-    print(attachment, text);
+    ct_attachment_print(attachment, text);
     if (made->longest_ns > LONG_STOP_NS) {
         snprintf(text, sizeof(text), ": its threads were stopped for %" PRIu64 " ms, because they are many",
                  made->longest_ns / MS_NS);
-        print(attachment, text);
+        ct_attachment_print(attachment, text);
     }
 }
 
@@ -261,6 +181,7 @@ static int visit(struct ct_attachment *attachment, const struct ct_visit *reques
                                           .find_dlerror = target->find_dlerror,
                                           .find_cancel = target->find_cancel,
                                           .find_errno = target->find_errno,
+                                          .find_cancel_type = target->find_cancel_type,
                                           .inner_pid = target->inner_pid };
     if (!error)
         error = ct_visitor_prepare(&attachment->visitor, &plan);
@@ -285,20 +206,14 @@ static bool has_confined_itself(struct ct_attachment *attachment)
 bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *request)
 {
     struct ct_target *target = &attachment->target;
-    const uint32_t left = attachment->visitor.area.data.state;
     ct_target_check_folder(target, *request->shm_dir ? request->shm_dir : CT_SHM_DIR);
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_sharer(target);
     if (target->kind == CT_TARGET_FINE)
         ct_target_check_dispatch(target);
     if (ct_is_interrupted_or_hung_up())
-        return fail(attachment, "was not attached to, because the command was interrupted");
-    /* The area was left ARMED by a command that was killed while waiting for a call, or was inherited from a
-     * parent with active thunks. */
-    if (target->kind == CT_TARGET_FINE && left == CT_AREA_ASKING)
-        ct_visitor_rearm(&attachment->visitor);
-    if (target->kind == CT_TARGET_FINE &&
-        (left == CT_AREA_ARMED || left == CT_AREA_ASKING || left == CT_AREA_LATE))
+        return ct_attachment_fail(attachment, "was not attached to, because the command was interrupted");
+    if (target->kind == CT_TARGET_FINE && ct_area_has_thunks(&attachment->visitor.area))
         ct_visitor_disarm(&attachment->visitor);
     if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
         return false;
@@ -306,7 +221,7 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     if (target->kind == CT_TARGET_FINE)
         ct_target_find_slots(target);
     if (target->kind == CT_TARGET_GONE) {
-        end(attachment);
+        ct_attachment_end(attachment);
         return false;
     }
     if (target->kind != CT_TARGET_FINE) {
@@ -318,12 +233,12 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     ct_visitor_begin(&attachment->visitor, &target->memory, attachment->visitor.hook);
     const int error = visit(attachment, request);
     if (error && !ct_memory_is_there(&target->memory)) {
-        end(attachment);
+        ct_attachment_end(attachment);
         return false;
     }
     if (error) {
         leave_made(attachment);
-        return fail_with(attachment, error);
+        return ct_attachment_fail_with(attachment, error);
     }
     if (attachment->is_inline)
         print_made(attachment);
@@ -335,41 +250,19 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
 /* Handles the hook's answer after a call has loaded the hook. */
 static void take_answer(struct ct_attachment *attachment)
 {
-    static const char *const why[] = {
-        [CT_VISIT_STRANGER] =
-            "has a hook of another version, which does not know this command: restart the process",
-        [CT_VISIT_NO_DAEMON] = "found no daemon of the session, neither its own user's nor the system "
-                               "daemon; or it cannot use the session's folder (`cudatrace doctor PID`); or "
-                               "there is no memory for its records",
-        [CT_VISIT_NO_SLOTS] = "has a driver without any function of a known form",
-        [CT_VISIT_SILENCED] = "has a system call filter, which the hook would violate",
-        [CT_VISIT_THERE] = "already records for a session",
-        [CT_VISIT_NO_CLOCK] =
-            "may not read a clock in the thread that would begin the recording (prctl PR_SET_TSC)",
-    };
-    const struct ct_area_data *data = &attachment->visitor.area.data;
-    char text[CT_DATA_WHY_BYTES + 64];
     attachment->recording_ns = ct_monotonic_ns();
     unlock_process(attachment);
-    if (data->answer == CT_VISIT_DONE) {
+    if (attachment->visitor.area.data.answer == CT_VISIT_DONE)
         attachment->state = CT_ATTACHMENT_RECORDING;
-        return;
-    }
-    if (data->answer == CT_AREA_NOT_LOADED) {
-        snprintf(text, sizeof(text), "could not load the hook: %.*s", (int)sizeof(data->why),
-                 *data->why ? data->why : "it has closed the hook's file; try again");
-        fail(attachment, text);
-    } else if (data->answer < sizeof(why) / sizeof(why[0]) && why[data->answer]) {
-        fail(attachment, why[data->answer]);
-    } else {
-        snprintf(text, sizeof(text),
-                 "has a hook of another version (answer %" PRIu32 "): restart the process", data->answer);
-        fail(attachment, text);
-    }
+    else
+        ct_attachment_fail_answered(attachment);
 }
 
+/* Removes the thunks of a process without a visit, and reports the reason. */
 static void give_up(struct ct_attachment *attachment)
 {
+    const struct ct_area_data *data = &attachment->visitor.area.data;
+    const uint32_t before = data->state;
     /* Check before the visit whether a signal has stopped the process, because the visit briefly resumes a
      * stopped thread. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
@@ -378,15 +271,23 @@ static void give_up(struct ct_attachment *attachment)
         return;
     }
     const int error = ct_visitor_disarm(&attachment->visitor);
-    const uint32_t state = attachment->visitor.area.data.state;
     if (error)
-        fail_with(attachment, error);
-    else if (state == CT_AREA_IDLE && is_stopped)
-        fail(attachment, "makes no CUDA call, because a signal has stopped it: resume it with kill -CONT; it "
-                         "was not changed");
-    else if (state == CT_AREA_IDLE)
-        fail(attachment, "made no CUDA call in this time and was not changed; use --wait to wait longer");
-    /* In any other state, a thread has just entered a thunk. */
+        ct_attachment_fail_with(attachment, error);
+    else if (data->state != CT_AREA_IDLE)
+        return; /* a thread has just entered a thunk */
+    else if (before == CT_AREA_LATE)
+        ct_attachment_fail(attachment, "was not recorded: its calls were made before attach answered, which "
+                                       "the processors are too busy for; try again");
+    else if (before == CT_AREA_ASYNC || attachment->async_ns)
+        ct_attachment_fail(attachment, "was not changed: all its CUDA calls were made by threads that may be "
+                                       "cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS); start it "
+                                       "with `cudatrace run`");
+    else if (is_stopped)
+        ct_attachment_fail(attachment, "makes no CUDA call, because a signal has stopped it: resume it with "
+                                       "kill -CONT; it was not changed");
+    else
+        ct_attachment_fail(attachment,
+                           "made no CUDA call in this time and was not changed; use --wait to wait longer");
 }
 
 /* Returns true after reporting that another command has detached the process. */
@@ -394,7 +295,7 @@ static bool is_left(struct ct_attachment *attachment)
 {
     if (ct_area_records(&attachment->visitor.area))
         return false;
-    print(attachment, "was detached by another command");
+    ct_attachment_print(attachment, "was detached by another command");
     attachment->state = CT_ATTACHMENT_OVER;
     return true;
 }
@@ -426,12 +327,24 @@ static void answer(struct ct_attachment *attachment)
     }
 }
 
+/* Waits for a call by another thread. Whenever the area is armed, there are a few nanoseconds in which a
+ * cancellation skips the program's handlers, so the area is armed rarely. */
+static void arm_after_async(struct ct_attachment *attachment)
+{
+    enum { PAUSE_NS = 100 * MS_NS };
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (now_ns - attachment->async_ns < PAUSE_NS)
+        return;
+    attachment->async_ns = now_ns;
+    ct_visitor_rearm(&attachment->visitor);
+}
+
 void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
 {
     if (attachment->state != CT_ATTACHMENT_ARMED && attachment->state != CT_ATTACHMENT_RECORDING)
         return;
     if (!is_there(attachment)) {
-        end(attachment);
+        ct_attachment_end(attachment);
         return;
     }
     if (attachment->state == CT_ATTACHMENT_RECORDING) {
@@ -442,12 +355,12 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     const uint32_t state = attachment->visitor.area.data.state;
     if (state == CT_AREA_ASKING) {
         answer(attachment);
-    } else if (state == CT_AREA_LATE && attachment->visitor.rearms < REARMS) {
+    } else if (state == CT_AREA_LATE && attachment->rearms < REARMS) {
+        attachment->rearms++;
         ct_visitor_rearm(&attachment->visitor);
-    } else if (state == CT_AREA_LATE) {
-        fail(attachment, "was not recorded: its calls were made before attach answered, which the processors "
-                         "are too busy for; try again");
-    } else if (state == CT_AREA_DONE || (waited_ns > patience_ns && state == CT_AREA_ARMED)) {
+    } else if (state == CT_AREA_ASYNC && waited_ns <= patience_ns) {
+        arm_after_async(attachment);
+    } else if (state != CT_AREA_TAKING && (state != CT_AREA_ARMED || waited_ns > patience_ns)) {
         if (state == CT_AREA_DONE)
             take_answer(attachment);
         else
@@ -456,7 +369,7 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
             leave_made(attachment);
     } else if (waited_ns > UINT64_C(1000) * MS_NS && !attachment->is_waiting_said) {
         attachment->is_waiting_said = true;
-        print(attachment, ": waiting for its next CUDA call");
+        ct_attachment_print(attachment, ": waiting for its next CUDA call");
     }
 }
 
@@ -475,7 +388,7 @@ static bool take_out(struct ct_attachment *attachment)
         nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
     const int error = ct_visitor_disarm(&attachment->visitor);
     if (error && error != -ESRCH)
-        return fail_with(attachment, error);
+        return ct_attachment_fail_with(attachment, error);
     attachment->state =
         !error && ct_attachment_records(attachment) ? CT_ATTACHMENT_RECORDING : CT_ATTACHMENT_OVER;
     return true;
@@ -484,19 +397,20 @@ static bool take_out(struct ct_attachment *attachment)
 /* Tries once to make the hook leave. Returns false if the hook is busy. */
 static bool has_left(struct ct_attachment *attachment)
 {
-    const int error = ct_visitor_leave(&attachment->visitor);
+    const bool is_confined = ct_target_is_confined(&attachment->target);
+    const int error = ct_visitor_leave(&attachment->visitor, is_confined);
     const uint32_t left = attachment->visitor.area.data.left;
     if (error == -ESRCH && !ct_memory_is_there(&attachment->target.memory)) {
-        end(attachment);
+        ct_attachment_end(attachment);
     } else if (error) {
-        fail_with(attachment, error);
+        ct_attachment_fail_with(attachment, error);
     } else if (left == CT_VISIT_DONE || left == CT_VISIT_SILENCED) {
         /* In a process with a system call filter, the hook only restores the slots, which is enough to end
          * the recording. */
         ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_IDLE);
         attachment->state = CT_ATTACHMENT_OVER;
     } else if (left != CT_VISIT_BUSY) {
-        fail(attachment, "is still recorded: its hook does not support detaching");
+        ct_attachment_fail(attachment, "is still recorded: its hook does not support detaching");
     }
     return attachment->state != CT_ATTACHMENT_RECORDING;
 }
@@ -511,10 +425,11 @@ static bool leave(struct ct_attachment *attachment)
         return false;
     for (long pause_ns = MS_NS; attachment->state == CT_ATTACHMENT_RECORDING && !has_left(attachment);) {
         if (ct_monotonic_ns() >= until_ns)
-            return fail(attachment,
-                        is_stopped ? "is still recorded: a signal stopped it inside the hook; resume it with "
-                                     "kill -CONT, then run `cudatrace detach`"
-                                   : "is still recorded: its hook was busy at each attempt; detach it again");
+            return ct_attachment_fail(
+                attachment, is_stopped
+                                ? "is still recorded: a signal stopped it inside the hook; resume it with "
+                                  "kill -CONT, then run `cudatrace detach`"
+                                : "is still recorded: its hook was busy at each attempt; detach it again");
         nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
         pause_ns = 2 * pause_ns > PAUSE_MOST_NS ? PAUSE_MOST_NS : 2 * pause_ns;
     }
@@ -531,7 +446,7 @@ static bool await_lock(struct ct_attachment *attachment, uint64_t until_ns)
     for (;;) {
         attachment->lock = ct_proc_lock(attachment->target.pid);
         if (!ct_visitor_look(&attachment->visitor)) {
-            end(attachment);
+            ct_attachment_end(attachment);
             return false;
         }
         if (is_left(attachment))
@@ -539,16 +454,16 @@ static bool await_lock(struct ct_attachment *attachment, uint64_t until_ns)
         if (attachment->lock >= 0)
             return true;
         if (attachment->lock != -EWOULDBLOCK)
-            return fail_with(attachment, attachment->lock);
+            return ct_attachment_fail_with(attachment, attachment->lock);
         if (!is_said && ct_monotonic_ns() - since_ns > UINT64_C(1000) * MS_NS) {
             is_said = true;
-            print(attachment, ": waiting for another command that is busy with it");
+            ct_attachment_print(attachment, ": waiting for another command that is busy with it");
         }
         if (ct_monotonic_ns() > until_ns || ct_is_interrupted_or_hung_up()) {
             ct_proc_describe_holder(attachment->target.pid, holder);
             snprintf(text, sizeof(text), "is still recorded: %s keeps its lock; end that, then detach again",
                      holder);
-            return fail(attachment, text);
+            return ct_attachment_fail(attachment, text);
         }
         nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
     }
@@ -571,30 +486,4 @@ bool ct_attachment_leave(struct ct_attachment *attachment, uint64_t until_ns)
 bool ct_attachment_records(const struct ct_attachment *attachment)
 {
     return ct_area_records(&attachment->visitor.area);
-}
-
-void ct_attachment_say(const struct ct_attachment *attachment)
-{
-    const struct ct_target *target = &attachment->target;
-    const struct ct_visitor *visitor = &attachment->visitor;
-    ct_fail(0,
-            "%s: process %d (%s): driver %s, %zu of %zu functions traced by its table; area at %#" PRIx64
-            "; %" PRIu64 " stops of a thread, %.3f ms in all, the longest %.3f ms",
-            attachment->command, (int)target->pid, target->name, target->driver,
-            target->slots.count - attachment->made.count, target->slots.functions, visitor->area.address,
-            visitor->stops, (double)visitor->stopped_ns / MS_NS, (double)visitor->longest_ns / MS_NS);
-    if (attachment->made.stops)
-        ct_fail(0,
-                "%s: process %d (%s): %" PRIu32 " more functions traced by jumps; %" PRIu64
-                " stops of one or all threads, %.3f ms in all, the longest %.3f ms",
-                attachment->command, (int)target->pid, target->name, attachment->made.count,
-                attachment->made.stops, (double)attachment->made.stopped_ns / MS_NS,
-                (double)attachment->made.longest_ns / MS_NS);
-    if (attachment->recording_ns)
-        ct_fail(0,
-                "%s: process %d (%s): recorded after %.1f ms, including %.1f ms until its next CUDA call had "
-                "loaded the hook",
-                attachment->command, (int)target->pid, target->name,
-                (double)(attachment->recording_ns - attachment->looked_ns) / MS_NS,
-                (double)(attachment->recording_ns - attachment->armed_ns) / MS_NS);
 }

@@ -1,5 +1,6 @@
 #include "attach_set.h"
 
+#include "attach_message.h"
 #include "gpu_recording.h"
 #include "installed.h"
 #include "outcome.h"

@@ -1,4 +1,5 @@
 /* Implements `cudatrace detach`, which ends a recording that `cudatrace attach` started and left running. */
+#include "attach_message.h"
 #include "attach_process.h"
 #include "client.h"
 #include "number.h"
@@ -90,9 +91,8 @@ static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct
     struct ct_area_data *data = &attachment->visitor.area.data;
     data->visit.session[sizeof(data->visit.session) - 1] = '\0';
     data->visit.shm_dir[sizeof(data->visit.shm_dir) - 1] = '\0';
-    const bool has_thunks =
-        data->state == CT_AREA_ARMED || data->state == CT_AREA_ASKING || data->state == CT_AREA_LATE;
-    const bool is_armed = attachment->visitor.area.address && (has_thunks || data->made_in);
+    const struct ct_area *area = &attachment->visitor.area;
+    const bool is_armed = ct_area_has_thunks(area) || (area->address && data->made_in);
     if (!ct_attachment_records(attachment))
         return is_armed && attachment->lock >= 0 ? take_out(attachment, until_ns) : refuse(attachment);
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];

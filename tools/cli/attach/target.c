@@ -207,6 +207,7 @@ static bool check_libraries(struct ct_target *target)
     target->find_dlerror = ct_image_symbol(&c_library, "dlerror");
     target->find_cancel = ct_image_symbol(&c_library, "pthread_setcancelstate");
     target->find_errno = ct_image_symbol(&c_library, "__errno_location");
+    target->find_cancel_type = ct_image_symbol(&c_library, "pthread_setcanceltype");
     ct_image_close(&c_library);
     /* Before glibc 2.34. */
     if (!target->find_dlopen && ct_image_find(&loader, &target->memory, "libdl.so.2") == 0) {
@@ -214,13 +215,14 @@ static bool check_libraries(struct ct_target *target)
         target->find_dlerror = ct_image_symbol(&loader, "dlerror");
         ct_image_close(&loader);
     }
-    const bool has_all =
-        target->find_dlopen && target->find_dlerror && target->find_cancel && target->find_errno;
+    const bool has_all = target->find_dlopen && target->find_dlerror && target->find_cancel &&
+                         target->find_errno && target->find_cancel_type;
     return has_all || refuse(target, CT_TARGET_REFUSED,
                              "has an unknown C library, without dlopen() or pthread_setcancelstate()");
 }
 
-bool ct_target_check_filters(struct ct_target *target)
+/* Returns the seccomp mode of a thread that has one, or 0. */
+static long long filter_mode(const struct ct_target *target)
 {
     char path[64], file[300], status[4096];
     long long mode = 0;
@@ -233,7 +235,13 @@ bool ct_target_check_filters(struct ct_target *target)
     }
     if (tasks)
         closedir(tasks);
-    return mode <= 0 || refuse(target, CT_TARGET_REFUSED,
+    return mode > 0 ? mode : 0;
+}
+
+bool ct_target_check_filters(struct ct_target *target)
+{
+    const long long mode = filter_mode(target);
+    return mode == 0 || refuse(target, CT_TARGET_REFUSED,
                                "has a system call filter (seccomp mode %lld), which may kill it for the "
                                "system calls of attach: start it with `cudatrace run`",
                                mode);
@@ -314,6 +322,11 @@ bool ct_target_check_dispatch(struct ct_target *target)
            refuse(target, CT_TARGET_REFUSED,
                   "uses Syscall User Dispatch: its handler of SIGSYS would receive the system calls of "
                   "attach. Start it with `cudatrace run`");
+}
+
+bool ct_target_is_confined(const struct ct_target *target)
+{
+    return filter_mode(target) > 0 || ct_process_dispatches(&target->memory);
 }
 
 bool ct_target_has_ended(const struct ct_target *target)

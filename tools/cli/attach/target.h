@@ -25,8 +25,8 @@ struct ct_target {
     uint64_t start_ticks;
     char name[64]; /* the program's name, printable */
     struct ct_memory memory;
-    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno; /* addresses of functions in the process's C
-                                                                  * library */
+    /* Addresses of functions in the process's C library. */
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type;
     struct ct_driver_slots slots;
     bool may_have_no_slots; /* accept a driver without slots, because they will be made (made_slots.h) */
     char driver[256];       /* path of the driver's file as seen by the process */
@@ -49,6 +49,8 @@ void ct_target_check_folder(struct ct_target *target, const char *shm_dir);
 bool ct_target_check_filters(struct ct_target *target);
 /* Refuses the process if a thread uses Syscall User Dispatch. Returns whether none does. */
 bool ct_target_check_dispatch(struct ct_target *target);
+/* Returns whether either check would refuse the process. */
+bool ct_target_is_confined(const struct ct_target *target);
 /* Returns true if the process has exited, and false if it is executing another program. During execve(), a
  * process may briefly have no readable memory, as if it had exited. */
 bool ct_target_has_ended(const struct ct_target *target);

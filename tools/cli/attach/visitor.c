@@ -112,6 +112,7 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->find_dlerror = plan->find_dlerror;
     data->find_cancel = plan->find_cancel;
     data->find_errno = plan->find_errno;
+    data->find_cancel_type = plan->find_cancel_type;
     data->all_signals = ~UINT64_C(0);
     snprintf(data->path, sizeof(data->path), "%s", "");
     memset(data->why, 0, sizeof(data->why));
@@ -215,7 +216,6 @@ bool ct_visitor_look(struct ct_visitor *visitor)
 
 bool ct_visitor_rearm(struct ct_visitor *visitor)
 {
-    visitor->rearms++;
     visitor->asked_ns = 0;
     return ct_area_set(&visitor->area, CT_DATA_GRANT, CT_AREA_GRANT_NONE) &&
            ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
@@ -223,7 +223,7 @@ bool ct_visitor_rearm(struct ct_visitor *visitor)
 
 int ct_visitor_disarm(struct ct_visitor *visitor)
 {
-    if (visitor->area.data.state == CT_AREA_LATE)
+    if (ct_area_has_thunks(&visitor->area) && visitor->area.data.state != CT_AREA_ARMED)
         ct_visitor_rearm(visitor);
     struct act act = { .in = disarm_in_stop, .what_for = CT_STOP_FOR_CODE };
     return act_within(visitor, &act);
@@ -235,10 +235,10 @@ static int leave_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
     return ct_area_leave(&visitor->area, stop);
 }
 
-int ct_visitor_leave(struct ct_visitor *visitor)
+int ct_visitor_leave(struct ct_visitor *visitor, bool is_confined)
 {
     struct act act = { .in = leave_in_stop, .what_for = CT_STOP_FOR_FUNCTION };
-    visitor->area.data.visit.request = CT_VISIT_LEAVE;
+    visitor->area.data.visit.request = is_confined ? CT_VISIT_LEAVE_CONFINED : CT_VISIT_LEAVE;
     visitor->area.data.left = CT_VISIT_OPEN;
     if (!ct_area_write(&visitor->area))
         return -ESRCH;

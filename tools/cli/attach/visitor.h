@@ -14,13 +14,12 @@ struct ct_visitor {
     uint64_t stops, stopped_ns, longest_ns; /* number of stops, their total duration, and the longest one */
     int fault;                              /* the signal that ended our code in the process; 0: none */
     uint64_t asked_ns; /* when the command first saw that a thread asks for a grant; 0: none does */
-    uint32_t rearms;
 };
 
 struct ct_visitor_plan {
     const struct ct_driver_slots *slots;
     const struct ct_visit *visit;
-    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno;
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type;
     uint64_t made_list; /* address of the made slots; 0: none */
     uint32_t made_count;
     int32_t inner_pid;
@@ -41,7 +40,8 @@ bool ct_visitor_rearm(struct ct_visitor *visitor);
 /* Removes the thunks, unless a thread has entered one, which area.data.state shows. Closes the library's
  * descriptor in the process. */
 int ct_visitor_disarm(struct ct_visitor *visitor);
-/* Makes the hook end its recording. The hook's answer is then in area.data.left. */
-int ct_visitor_leave(struct ct_visitor *visitor);
+/* Makes the hook end its recording, without a system call in a process that has confined itself. The hook's
+ * answer is then in area.data.left. */
+int ct_visitor_leave(struct ct_visitor *visitor, bool is_confined);
 
 #endif

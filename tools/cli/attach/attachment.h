@@ -1,0 +1,33 @@
+/* A single process of an attach command. */
+#ifndef CT_ATTACHMENT_H
+#define CT_ATTACHMENT_H
+
+#include "made_slots.h"
+#include "target.h"
+#include "visitor.h"
+
+enum ct_attachment_state {
+    CT_ATTACHMENT_KNOWN, /* examined */
+    CT_ATTACHMENT_ARMED, /* waiting for the process's next call to the driver */
+    CT_ATTACHMENT_RECORDING,
+    CT_ATTACHMENT_OVER, /* the process has exited or was detached */
+    CT_ATTACHMENT_FAILED,
+};
+
+struct ct_attachment {
+    const char *command; /* the command's name, for messages */
+    struct ct_target target;
+    struct ct_visitor visitor;
+    struct ct_made_slots made;
+    bool is_inline; /* also make slots for functions that have none */
+    enum ct_attachment_state state;
+    int lock;                                   /* the lock on the process, which only one command can hold;
+                                                 * -1: none */
+    uint64_t looked_ns, armed_ns, recording_ns; /* CLOCK_MONOTONIC; 0: not yet */
+    uint64_t proved_ns;                         /* when the process last proved to be the same */
+    uint64_t async_ns; /* when the area was last armed after a call by a thread that was left alone */
+    uint32_t rearms;   /* after calls that were not answered in time */
+    bool is_waiting_said;
+};
+
+#endif
