@@ -503,18 +503,26 @@ static bool has_thread(void)
     return syscall(SYS_tgkill, ct_fork_pid(), tid, 0) == 0 && !is_other(tid);
 }
 
-/* Ends the recording, and waits until its thread has ended. */
+/* Ends the recording, and waits until its thread has ended. If CUPTI hangs, only the first call waits. */
 static void end_thread(enum order given)
 {
+    static _Atomic int32_t hanging_id;
     if ((!is_recording() && atomic_load(&thread_id) == 0) || ct_self == &ct_untraced ||
         ct_fork_memory() != CT_MEMORY_OWN || !ct_system_begin())
         return;
     CT_ERROR_GUARD;
-    const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
-    if (is_recording())
-        end(given, until_ns);
-    while (has_thread() && ct_now_ns() < until_ns)
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
+    const int32_t tid = atomic_load(&thread_id);
+    if (tid == 0 || atomic_load(&hanging_id) != tid || !has_thread()) {
+        const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
+        if (is_recording())
+            end(given, until_ns);
+        bool is_left = true;
+        while ((is_left = has_thread()) && ct_now_ns() < until_ns)
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 }, NULL);
+        if (is_left)
+            CT_TEST_POINT("gpu.hangs");
+        atomic_store(&hanging_id, is_left ? tid : 0);
+    }
     ct_system_end();
 }
 

@@ -5,10 +5,12 @@ import itertools
 import os
 import pathlib
 import resource
+import shutil
 import signal
+import subprocess
 import time
 
-from cudatrace_test import CUDATRACE, DRIVER_PATH, WORKLOADS, Session, by_tier, can, check, equal, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DRIVER_PATH, HOOK, WORKLOADS, Session, by_tier, can, check, equal, wait_for
 from gpu_programs import SIMCUPTI, Program, request
 
 
@@ -186,6 +188,36 @@ def permitted():
         s.check_identity()
 
 
-for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, vfork, confined, permitted):
+def hanging():
+    """If CUPTI hangs when a filter ends the recording, the program waits once, and not again for each further filter. The program and its
+    other calls continue."""
+    hook = BUILD / "tests/faults/libcudatrace.so"
+    if not hook.exists() or not can("filters of system calls", "a CUPTI that hangs during filters"):
+        return
+    for function, subscriptions in ("cuptiSubscribe_v2", 0), ("cuptiActivityFlushAll", 1):
+        with Session() as s:
+            for file in hook, HOOK.parent / "libcudatrace-gpu.so":
+                shutil.copy(file, s.dir)
+            s.hook = s.dir / hook.name
+            s.start_daemon()
+            program = Program(s, SIMCUPTI_HANG=function, CUDATRACE_TEST_POINT="gpu.hangs:2:kill")
+            setting = s.start(CUDATRACE, "set", "--session", s.name, "--gpu", "on", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+            def has_begun():
+                program.do("call")
+                names = [name.read_text() for name in pathlib.Path(f"/proc/{program.pid}/task").glob("*/comm")]
+                return "cudatrace-gpu\n" in names and program.logged("subscribe 0") == subscriptions
+
+            wait_for("the recording", has_begun)
+            for _ in range(3):
+                equal(program.do("permit"), 0, "the answer")
+            program.work(256)
+            setting.kill()
+            setting.wait()
+            program.child.kill()
+            s.check_identity()
+
+
+for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, vfork, confined, permitted, hanging):
     print(case.__name__, flush=True)
     case()

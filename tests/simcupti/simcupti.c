@@ -44,7 +44,10 @@ _Noreturn void simcupti_invalid(const char *variable, const char *value)
 bool simcupti_refuses(const char *function, int32_t *result)
 {
     const char *value = getenv("SIMCUPTI_REFUSE");
+    const char *hanging = getenv("SIMCUPTI_HANG");
     const size_t length = strlen(function);
+    while (hanging && strcmp(hanging, function) == 0)
+        pause();
     for (const char *item = value; item && *item; item = strchr(item, ',') ? strchr(item, ',') + 1 : "") {
         const char *equals = strchr(item, '=');
         char *end;
