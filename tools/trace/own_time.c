@@ -1,6 +1,7 @@
 #include "own_time.h"
 
 #include "call_stream.h"
+#include "computed_table.h"
 #include "intern.h"
 #include "room.h"
 #include "trace_file.h"
@@ -23,22 +24,6 @@ enum own_layer {
 static const char *const layer_names[] = { "library", "runtime", "driver",    "ioctl",
                                            "kernel",  "blocked", "preempted", "program" };
 
-/* The columns of the table. The arguments are hidden columns. */
-enum {
-    COLUMN_PROCESS,
-    COLUMN_LAYER,
-    COLUMN_NAME,
-    COLUMN_CALLS,
-    COLUMN_TOTAL,
-    COLUMN_OWN,
-    COLUMN_INSIDE,
-    COLUMN_ARGUMENTS = COLUMN_INSIDE + OWN_LAYERS,
-    ARGUMENTS = 3
-};
-static const char declaration[] =
-    "CREATE TABLE x (process_id, layer, name, calls, total_ns, own_ns, library_ns, runtime_ns, driver_ns, "
-    "ioctl_ns, kernel_ns, blocked_ns, preempted_ns, from_ns HIDDEN, to_ns HIDDEN, only_pid HIDDEN)";
-
 /* Calls of a thread that are not inside another call, as far as is known. */
 struct outer {
     int64_t start_ns;             /* of the first of them */
@@ -56,7 +41,7 @@ struct own_thread {
 
 struct own_row {
     int64_t process_id;
-    const char *name; /* valid as long as the stream; after that, a copy */
+    const char *layer_name, *name; /* the name is valid as long as the stream; after that, a copy */
     enum own_layer layer;
     int64_t calls, total_ns, own_ns, inside_ns[OWN_LAYERS];
 };
@@ -221,6 +206,7 @@ static bool keep_rows(struct own_times *times)
         struct own_row row = times->row[i];
         if (row.calls == 0 && row.layer != OWN_PROGRAM)
             continue;
+        row.layer_name = layer_names[row.layer];
         row.name = row.name ? strdup(row.name) : NULL;
         fine &= row.name || row.layer == OWN_PROGRAM;
         times->row[kept++] = row;
@@ -278,155 +264,62 @@ static void finish(struct own_times *times)
 
 /* ---- the table ---- */
 
-struct table {
-    sqlite3_vtab base;
-    sqlite3 *connection;
-};
-struct cursor {
-    sqlite3_vtab_cursor base;
-    struct own_times times;
-    size_t at;
-};
-
-static int table_connect(sqlite3 *connection, void *client, int argc, const char *const *argv,
-                         sqlite3_vtab **table, char **error)
+static void release(void *owner)
 {
-    (void)client, (void)argc, (void)argv, (void)error;
-    struct table *made = sqlite3_malloc(sizeof(*made));
-    if (!made)
+    finish(owner);
+    free(owner);
+}
+
+static int compute(sqlite3 *connection, const struct ct_scope *scope, void *client,
+                   struct ct_computed_rows *rows)
+{
+    (void)client;
+    struct own_times *times = calloc(1, sizeof(*times));
+    if (!times)
         return SQLITE_NOMEM;
-    *made = (struct table){ .connection = connection };
-    *table = &made->base;
-    sqlite3_vtab_config(connection, SQLITE_VTAB_DIRECTONLY);
-    return sqlite3_declare_vtab(connection, declaration);
-}
-
-static int table_disconnect(sqlite3_vtab *table)
-{
-    sqlite3_free(table);
-    return SQLITE_OK;
-}
-
-/* Bit N of the index's number is set if argument N is given. */
-static int table_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
-{
-    (void)table;
-    int place[ARGUMENTS], given = 0;
-    memset(place, -1, sizeof(place));
-    for (int i = 0; i < info->nConstraint; i++) {
-        const int argument = info->aConstraint[i].iColumn - COLUMN_ARGUMENTS;
-        if (argument < 0)
-            continue;
-        if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
-            return SQLITE_CONSTRAINT;
-        place[argument] = i;
-    }
-    for (int argument = 0; argument < ARGUMENTS; argument++) {
-        if (place[argument] < 0)
-            continue;
-        info->aConstraintUsage[place[argument]].argvIndex = __builtin_popcount((unsigned)given) + 1;
-        info->aConstraintUsage[place[argument]].omit = 1;
-        given |= 1 << argument;
-    }
-    info->idxNum = given;
-    info->estimatedCost = 1e9;
-    info->estimatedRows = 1000;
-    return SQLITE_OK;
-}
-
-static int cursor_open(sqlite3_vtab *table, sqlite3_vtab_cursor **result)
-{
-    (void)table;
-    struct cursor *cursor = sqlite3_malloc(sizeof(*cursor));
-    if (!cursor)
-        return SQLITE_NOMEM;
-    *cursor = (struct cursor){ 0 };
-    *result = &cursor->base;
-    return SQLITE_OK;
-}
-
-static int cursor_close(sqlite3_vtab_cursor *base)
-{
-    struct cursor *cursor = (struct cursor *)base;
-    finish(&cursor->times);
-    sqlite3_free(cursor);
-    return SQLITE_OK;
-}
-
-static int cursor_filter(sqlite3_vtab_cursor *base, int given, const char *name, int argc,
-                         sqlite3_value **argv)
-{
-    (void)name, (void)argc;
-    struct cursor *cursor = (struct cursor *)base;
-    struct own_times *times = &cursor->times;
-    struct ct_scope scope = ct_scope_all();
-    int64_t *const arguments[ARGUMENTS] = { &scope.from_ns, &scope.to_ns, &scope.pid };
-    for (int i = 0; i < ARGUMENTS; i++) {
-        if (!(given & 1 << i))
-            continue;
-        if (sqlite3_value_type(*argv) != SQLITE_NULL)
-            *arguments[i] = sqlite3_value_int64(*argv);
-        argv++;
-    }
-    finish(times);
-    *times = (struct own_times){ 0 };
-    cursor->at = 0;
     ct_intern_init(&times->threads_found, 2 * sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&times->rows_found, 3 * sizeof(int64_t), SIZE_MAX, 1);
-    return read_calls(times, ((struct table *)base->pVtab)->connection, scope);
+    const int rc = read_calls(times, connection, *scope);
+    *rows = (struct ct_computed_rows){ .row = times->row, .count = times->rows, .owner = times };
+    return rc;
 }
 
-static int cursor_next(sqlite3_vtab_cursor *base)
-{
-    ((struct cursor *)base)->at++;
-    return SQLITE_OK;
-}
+#define NUMBER(name_, field_)                                                                                \
+    {                                                                                                        \
+        .name = name_, .type = CT_COMPUTED_NUMBER, .offset = offsetof(struct own_row, field_)                \
+    }
+#define TEXT(name_, field_)                                                                                  \
+    {                                                                                                        \
+        .name = name_, .type = CT_COMPUTED_TEXT, .offset = offsetof(struct own_row, field_)                  \
+    }
+static const struct ct_computed_column columns[] = {
+    NUMBER("process_id", process_id),
+    TEXT("layer", layer_name),
+    TEXT("name", name),
+    NUMBER("calls", calls),
+    NUMBER("total_ns", total_ns),
+    NUMBER("own_ns", own_ns),
+    NUMBER("library_ns", inside_ns[OWN_LIBRARY]),
+    NUMBER("runtime_ns", inside_ns[OWN_RUNTIME]),
+    NUMBER("driver_ns", inside_ns[OWN_DRIVER]),
+    NUMBER("ioctl_ns", inside_ns[OWN_IOCTL]),
+    NUMBER("kernel_ns", inside_ns[OWN_KERNEL]),
+    NUMBER("blocked_ns", inside_ns[OWN_BLOCKED]),
+    NUMBER("preempted_ns", inside_ns[OWN_PREEMPTED]),
+    { 0 },
+};
+#undef NUMBER
+#undef TEXT
 
-static int cursor_eof(sqlite3_vtab_cursor *base)
-{
-    const struct cursor *cursor = (struct cursor *)base;
-    return cursor->at >= cursor->times.rows;
-}
-
-static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
-{
-    const struct cursor *cursor = (struct cursor *)base;
-    const struct own_row *row = &cursor->times.row[cursor->at];
-    const int64_t number[] = { [COLUMN_PROCESS] = row->process_id,
-                               [COLUMN_CALLS] = row->calls,
-                               [COLUMN_TOTAL] = row->total_ns,
-                               [COLUMN_OWN] = row->own_ns };
-    if (column == COLUMN_LAYER)
-        sqlite3_result_text(context, layer_names[row->layer], -1, SQLITE_STATIC);
-    else if (column == COLUMN_NAME)
-        sqlite3_result_text(context, row->name, -1, SQLITE_TRANSIENT);
-    else if (column < COLUMN_INSIDE)
-        sqlite3_result_int64(context, number[column]);
-    else if (column < COLUMN_ARGUMENTS)
-        sqlite3_result_int64(context, row->inside_ns[column - COLUMN_INSIDE]);
-    return SQLITE_OK;
-}
-
-static int cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
-{
-    *rowid = (sqlite3_int64)((struct cursor *)base)->at;
-    return SQLITE_OK;
-}
-
-static const sqlite3_module module = {
-    .xConnect = table_connect, /* no xCreate: the function exists under the module's name */
-    .xBestIndex = table_best_index,
-    .xDisconnect = table_disconnect,
-    .xOpen = cursor_open,
-    .xClose = cursor_close,
-    .xFilter = cursor_filter,
-    .xNext = cursor_next,
-    .xEof = cursor_eof,
-    .xColumn = cursor_column,
-    .xRowid = cursor_rowid,
+static const struct ct_computed_table own_time = {
+    .name = "own_time",
+    .columns = columns,
+    .row_bytes = sizeof(struct own_row),
+    .compute = compute,
+    .release = release,
 };
 
 int ct_own_time_add(sqlite3 *connection)
 {
-    return sqlite3_create_module(connection, "own_time", &module, NULL);
+    return ct_computed_add(connection, &own_time, NULL);
 }

@@ -1,0 +1,192 @@
+#include "computed_table.h"
+
+#include <string.h>
+
+enum { ARGUMENTS = 3 };
+
+/* What the connection knows of a function. */
+struct function {
+    const struct ct_computed_table *table;
+    void *client;
+    sqlite3 *connection;
+    int columns;
+};
+struct table {
+    sqlite3_vtab base;
+    const struct function *function;
+};
+struct cursor {
+    sqlite3_vtab_cursor base;
+    struct ct_computed_rows rows;
+    size_t at;
+};
+
+static const struct function *function_of(const sqlite3_vtab_cursor *cursor)
+{
+    return ((const struct table *)cursor->pVtab)->function;
+}
+
+/* The arguments are hidden columns. */
+static int declare(sqlite3 *connection, const struct ct_computed_table *table)
+{
+    sqlite3_str *text = sqlite3_str_new(connection);
+    sqlite3_str_appendall(text, "CREATE TABLE x (");
+    for (const struct ct_computed_column *column = table->columns; column->name; column++)
+        sqlite3_str_appendf(text, "%s, ", column->name);
+    sqlite3_str_appendall(text, "from_ns HIDDEN, to_ns HIDDEN, only_pid HIDDEN)");
+    char *sql = sqlite3_str_finish(text);
+    const int rc = sql ? sqlite3_declare_vtab(connection, sql) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    return rc;
+}
+
+static int table_connect(sqlite3 *connection, void *client, int argc, const char *const *argv,
+                         sqlite3_vtab **table, char **error)
+{
+    (void)argc, (void)argv, (void)error;
+    struct table *made = sqlite3_malloc(sizeof(*made));
+    if (!made)
+        return SQLITE_NOMEM;
+    *made = (struct table){ .function = client };
+    *table = &made->base;
+    sqlite3_vtab_config(connection, SQLITE_VTAB_DIRECTONLY);
+    return declare(connection, made->function->table);
+}
+
+static int table_disconnect(sqlite3_vtab *table)
+{
+    sqlite3_free(table);
+    return SQLITE_OK;
+}
+
+/* Bit N of the index's number is set if argument N is given. */
+static int table_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+    const int columns = ((const struct table *)table)->function->columns;
+    int place[ARGUMENTS], given = 0;
+    memset(place, -1, sizeof(place));
+    for (int i = 0; i < info->nConstraint; i++) {
+        const int argument = info->aConstraint[i].iColumn - columns;
+        if (argument < 0)
+            continue;
+        if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+            return SQLITE_CONSTRAINT;
+        place[argument] = i;
+    }
+    for (int argument = 0; argument < ARGUMENTS; argument++) {
+        if (place[argument] < 0)
+            continue;
+        info->aConstraintUsage[place[argument]].argvIndex = __builtin_popcount((unsigned)given) + 1;
+        info->aConstraintUsage[place[argument]].omit = 1;
+        given |= 1 << argument;
+    }
+    info->idxNum = given;
+    info->estimatedCost = 1e9;
+    info->estimatedRows = 1000;
+    return SQLITE_OK;
+}
+
+static int cursor_open(sqlite3_vtab *table, sqlite3_vtab_cursor **result)
+{
+    (void)table;
+    struct cursor *cursor = sqlite3_malloc(sizeof(*cursor));
+    if (!cursor)
+        return SQLITE_NOMEM;
+    *cursor = (struct cursor){ 0 };
+    *result = &cursor->base;
+    return SQLITE_OK;
+}
+
+static void release(struct cursor *cursor)
+{
+    if (cursor->rows.owner)
+        function_of(&cursor->base)->table->release(cursor->rows.owner);
+    cursor->rows = (struct ct_computed_rows){ 0 };
+}
+
+static int cursor_close(sqlite3_vtab_cursor *base)
+{
+    release((struct cursor *)base);
+    sqlite3_free(base);
+    return SQLITE_OK;
+}
+
+static int cursor_filter(sqlite3_vtab_cursor *base, int given, const char *name, int argc,
+                         sqlite3_value **argv)
+{
+    (void)name, (void)argc;
+    struct cursor *cursor = (struct cursor *)base;
+    const struct function *function = function_of(base);
+    struct ct_scope scope = ct_scope_all();
+    int64_t *const arguments[ARGUMENTS] = { &scope.from_ns, &scope.to_ns, &scope.pid };
+    for (int i = 0; i < ARGUMENTS; i++) {
+        if (!(given & 1 << i))
+            continue;
+        if (sqlite3_value_type(*argv) != SQLITE_NULL)
+            *arguments[i] = sqlite3_value_int64(*argv);
+        argv++;
+    }
+    release(cursor);
+    cursor->at = 0;
+    return function->table->compute(function->connection, &scope, function->client, &cursor->rows);
+}
+
+static int cursor_next(sqlite3_vtab_cursor *base)
+{
+    ((struct cursor *)base)->at++;
+    return SQLITE_OK;
+}
+
+static int cursor_eof(sqlite3_vtab_cursor *base)
+{
+    const struct cursor *cursor = (struct cursor *)base;
+    return cursor->at >= cursor->rows.count;
+}
+
+static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int number)
+{
+    const struct cursor *cursor = (struct cursor *)base;
+    const struct function *function = function_of(base);
+    if (number >= function->columns)
+        return SQLITE_OK;
+    const struct ct_computed_column *column = &function->table->columns[number];
+    const char *at =
+        (const char *)cursor->rows.row + cursor->at * function->table->row_bytes + column->offset;
+    if (column->type == CT_COMPUTED_TEXT)
+        sqlite3_result_text(context, *(const char *const *)at, -1, SQLITE_TRANSIENT);
+    else if (column->type == CT_COMPUTED_REAL)
+        sqlite3_result_double(context, *(const double *)at);
+    else if (*(const int64_t *)at != CT_COMPUTED_NULL)
+        sqlite3_result_int64(context, *(const int64_t *)at);
+    return SQLITE_OK;
+}
+
+static int cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    *rowid = (sqlite3_int64)((struct cursor *)base)->at;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module module = {
+    .xConnect = table_connect, /* no xCreate: the function exists under the module's name */
+    .xBestIndex = table_best_index,
+    .xDisconnect = table_disconnect,
+    .xOpen = cursor_open,
+    .xClose = cursor_close,
+    .xFilter = cursor_filter,
+    .xNext = cursor_next,
+    .xEof = cursor_eof,
+    .xColumn = cursor_column,
+    .xRowid = cursor_rowid,
+};
+
+int ct_computed_add(sqlite3 *connection, const struct ct_computed_table *table, void *client)
+{
+    struct function *function = sqlite3_malloc(sizeof(*function));
+    if (!function)
+        return SQLITE_NOMEM;
+    *function = (struct function){ .table = table, .client = client, .connection = connection };
+    while (table->columns[function->columns].name)
+        function->columns++;
+    return sqlite3_create_module_v2(connection, table->name, &module, function, sqlite3_free);
+}
