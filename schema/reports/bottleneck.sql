@@ -423,43 +423,17 @@ HAVING count(*) > 0;
 -- The same table, but derived from records of GPU work (decision 0124). If there are such records, these rows replace
 -- the rows from host calls.
 -- name: measured
-WITH work AS MATERIALIZED (
-    SELECT device, kind,
-           max(gpu_start_ns, ifnull(:from_ns, 0))                 AS start_ns,
-           min(gpu_end_ns, ifnull(:to_ns, 9223372036854775807))   AS end_ns
-      FROM gpu_work
-     WHERE gpu_end_ns >= ifnull(:from_ns, 0) AND gpu_start_ns <= ifnull(:to_ns, 9223372036854775807)
-       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
-),
--- From the first kernel to the last, or from the first work if there is no kernel. Copies and sets before and after are
--- added, without the time between them: a program may copy its weights long before it launches. A window is one period.
-period AS MATERIALIZED (
-    SELECT iif(:from_ns IS NULL, ifnull(min(start_ns) FILTER (WHERE kind IN ('kernel', 'graph')), min(start_ns)), 0)           AS first_ns,
-           iif(:to_ns IS NULL, ifnull(max(end_ns) FILTER (WHERE kind IN ('kernel', 'graph')), max(end_ns)), 9223372036854775807) AS last_ns
-      FROM work
-),
-covered AS (
-    SELECT device, what, start_ns, end_ns,
-           max(end_ns) OVER (PARTITION BY device, what ORDER BY start_ns, end_ns
-                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until_ns
-      FROM work
-     CROSS JOIN (SELECT 'any' AS what UNION ALL SELECT 'kernel')
-     WHERE what = 'any' OR kind IN ('kernel', 'graph')
-),
-by_device AS MATERIALIZED (
-    SELECT device, min(start_ns) AS from_ns, max(end_ns) AS to_ns,
-           total(max(min(end_ns, first_ns) - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'any') AS early_ns,
-           total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns), last_ns), 0)) FILTER (WHERE what = 'any')       AS late_ns,
-           total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'any')    AS busy_ns,
-           total(max(end_ns - max(start_ns, ifnull(until_ns, start_ns)), 0)) FILTER (WHERE what = 'kernel') AS kernel_ns
-      FROM covered
-     CROSS JOIN period
-     GROUP BY device
+-- The period is from the first kernel to the last, or from the first work if there is no kernel. Copies and sets before
+-- and after are added, without the time between them: a program may copy its weights long before it launches. A window
+-- is one period.
+WITH by_device AS MATERIALIZED (
+    SELECT device, from_ns, to_ns, first_ns, last_ns, early_ns, late_ns, busy_ns, computing_ns AS kernel_ns
+      FROM gpu_busy_sums(:from_ns, :to_ns, :pid)
 ),
 unrecorded AS (
     SELECT device, sum(max(min(from_ns, ifnull(:to_ns, last_ns)) - max(begun_ns, ifnull(:from_ns, first_ns)), 0)) AS ns
-      FROM (SELECT *, iif(:pid IS NULL, unrecorded_from_ns, previous_to_ns) AS begun_ns FROM gpu_recordings)
-     CROSS JOIN period
+      FROM (SELECT *, iif(:pid IS NULL, unrecorded_from_ns, previous_to_ns) AS begun_ns FROM gpu_recording_times(:from_ns, :to_ns, :pid))
+     CROSS JOIN (SELECT first_ns, last_ns FROM by_device LIMIT 1)
      WHERE begun_ns IS NOT NULL AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
      GROUP BY device
 ),
@@ -470,12 +444,12 @@ run AS MATERIALIZED ( -- until now, if a process runs and a daemon writes the tr
      WHERE (:pid IS NULL OR pid = :pid)
 ),
 spanned AS ( -- a window begins and ends with the processes, but contains all work
-    SELECT by_device.*, iif(:from_ns IS NULL, first_ns, min(begin_ns, min(from_ns) OVER ())) AS first_ns,
+    SELECT device, early_ns, late_ns, busy_ns, kernel_ns,
+           iif(:from_ns IS NULL, first_ns, min(begin_ns, min(from_ns) OVER ())) AS first_ns,
            iif(:to_ns IS NULL, last_ns, max(ifnull(end_ns, 0), max(to_ns) OVER ())) AS last_ns,
            ifnull(unrecorded.ns, 0) AS unrecorded_ns
       FROM by_device
      CROSS JOIN run
-     CROSS JOIN period
       LEFT JOIN unrecorded USING (device)
      ORDER BY device
 ),
@@ -501,13 +475,7 @@ idle AS MATERIALIZED (
                      FROM totals
                     WHERE skipped > 0 AND category IN ('launch', 'graph', 'copy', 'set')
                       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))) AS is_sampled
-      FROM (SELECT host_state, -- a gap that crosses the edge of the period counts in proportion
-                   idle_ns * (1.0 * (min(to_ns, ifnull(:to_ns, last_ns)) - max(from_ns, ifnull(:from_ns, first_ns))) / (to_ns - from_ns)) AS idle_ns
-              FROM gpu_idle_calls
-             CROSS JOIN period
-              LEFT JOIN (SELECT device, from_ns AS begun_ns FROM by_device) USING (device)
-             WHERE to_ns > ifnull(:from_ns, first_ns) AND from_ns < ifnull(:to_ns, last_ns)
-               AND (:pid IS NULL OR (process_id IN (SELECT process_id FROM processes WHERE pid = :pid) AND to_ns > begun_ns)))
+      FROM (SELECT host_state, period_ns AS idle_ns FROM gpu_idle_sums(:from_ns, :to_ns, :pid))
 ),
 named(place, kind, part, bound_by, claim, mostly, hint) AS (
     VALUES (1, 'start_other', 'before the first work', '', '', '', ''),

@@ -33,21 +33,36 @@ static int declare(sqlite3 *connection, const struct ct_computed_table *table)
     sqlite3_str_appendall(text, "CREATE TABLE x (");
     for (const struct ct_computed_column *column = table->columns; column->name; column++)
         sqlite3_str_appendf(text, "%s, ", column->name);
-    sqlite3_str_appendall(text, "from_ns HIDDEN, to_ns HIDDEN, only_pid HIDDEN)");
+    sqlite3_str_appendall(text, "window_from_ns HIDDEN, window_to_ns HIDDEN, only_pid HIDDEN)");
     char *sql = sqlite3_str_finish(text);
     const int rc = sql ? sqlite3_declare_vtab(connection, sql) : SQLITE_NOMEM;
     sqlite3_free(sql);
     return rc;
 }
 
+static bool has_view(sqlite3 *connection, const char *view)
+{
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\"", view);
+    const bool found = sql && sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK;
+    sqlite3_finalize(statement);
+    sqlite3_free(sql);
+    return found;
+}
+
 static int table_connect(sqlite3 *connection, void *client, int argc, const char *const *argv,
                          sqlite3_vtab **table, char **error)
 {
-    (void)argc, (void)argv, (void)error;
+    (void)argc, (void)argv;
+    const struct function *function = client;
+    if (!has_view(connection, function->table->view)) {
+        *error = sqlite3_mprintf("no such table: %s", function->table->view);
+        return SQLITE_ERROR;
+    }
     struct table *made = sqlite3_malloc(sizeof(*made));
     if (!made)
         return SQLITE_NOMEM;
-    *made = (struct table){ .function = client };
+    *made = (struct table){ .function = function };
     *table = &made->base;
     sqlite3_vtab_config(connection, SQLITE_VTAB_DIRECTONLY);
     return declare(connection, made->function->table);

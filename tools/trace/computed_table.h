@@ -1,5 +1,5 @@
-/* Table-valued functions NAME(from_ns, to_ns, only_pid), whose rows are computed from the trace of their
- * connection. All arguments may be NULL. Views cannot use such a function, but queries can. */
+/* Table-valued functions NAME(window_from_ns, window_to_ns, only_pid), whose rows are computed from the trace
+ * of their connection. All arguments may be NULL. Views cannot use such a function, but queries can. */
 #ifndef CT_COMPUTED_TABLE_H
 #define CT_COMPUTED_TABLE_H
 
@@ -31,6 +31,8 @@ struct ct_computed_rows {
 
 struct ct_computed_table {
     const char *name;
+    const char *view; /* the view that compute() reads. Without it, as in a trace of an older version, queries
+                       * that use the function cannot be prepared */
     const struct ct_computed_column *columns; /* the last one has no name */
     size_t row_bytes;
     /* Computes the rows for a part of the trace. Returns an SQLite code. */

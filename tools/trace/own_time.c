@@ -313,6 +313,7 @@ static const struct ct_computed_column columns[] = {
 
 static const struct ct_computed_table own_time = {
     .name = "own_time",
+    .view = "calls",
     .columns = columns,
     .row_bytes = sizeof(struct own_row),
     .compute = compute,

@@ -2,6 +2,7 @@
  * report. */
 #include "report.h"
 
+#include "gpu_sums.h"
 #include "own_time.h"
 #include "printable.h"
 #include "run_choice.h"
@@ -31,7 +32,8 @@ struct report {
     int width;
     struct ct_series series;
     char options[OPTIONS_BYTES]; /* the options that select the trace, for commands that users can repeat */
-    _Atomic size_t next;         /* the next section to run */
+    struct ct_gpu_sums_cache *gpu_sums; /* of all readers */
+    _Atomic size_t next;                /* the next section to run */
 };
 
 /* The section that judges the run. Other sections may repeat its verdict. */
@@ -218,6 +220,13 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
     sqlite3_finalize(statement);
 }
 
+/* Adds the functions that the sections use. If one is missing, the sections report it. */
+static void add_functions(sqlite3 *connection, const struct report *report)
+{
+    ct_own_time_add(connection);
+    ct_gpu_sums_add(connection, report->gpu_sums);
+}
+
 /* Returns whether a section is run in the first round, even if it is not printed. */
 static bool is_needed(size_t s)
 {
@@ -255,10 +264,11 @@ static void run_all(struct report *report)
     struct reader reader[THREADS_MAX];
     pthread_t other[THREADS_MAX];
     int readers = 0, started = 0;
+    report->gpu_sums = ct_gpu_sums_cache_new();
     while (readers == 0 || (readers < THREADS_MAX && readers < cores && readers < wanted)) {
         reader[readers] = (struct reader){ .report = report };
         if (ct_series_open(&report->series, &reader[readers].connection) == SQLITE_OK)
-            ct_own_time_add(reader[readers].connection);
+            add_functions(reader[readers].connection, report);
         readers++;
     }
     agree(reader, readers);
@@ -271,16 +281,22 @@ static void run_all(struct report *report)
     run_repeating(reader[0].connection, report);
     for (int i = 0; i < readers; i++)
         sqlite3_close(reader[i].connection);
+    ct_gpu_sums_cache_free(report->gpu_sums);
 }
 
 struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope *scope, size_t *count)
 {
-    const struct report report = { .scope = *scope, .format = CT_FORMAT_JSON };
+    const struct report report = { .scope = *scope,
+                                   .format = CT_FORMAT_JSON,
+                                   .gpu_sums = ct_gpu_sums_cache_new() };
+    add_functions(connection, &report);
     for (size_t s = 0; s < SECTIONS; s++) {
         sections[s].wanted = !repeats_verdict(&sections[s]);
         if (sections[s].wanted)
             run_section(s, connection, &report);
     }
+    ct_gpu_sums_add(connection, NULL);
+    ct_gpu_sums_cache_free(report.gpu_sums);
     *count = SECTIONS;
     return sections;
 }

@@ -1,0 +1,40 @@
+/* Sums of the work of a trace's GPUs, which several sections of the report need. The work is read once, in
+ * the order in which it began. Memory grows with the number of devices, processes and functions, but not with
+ * the amount of work. */
+#ifndef CT_GPU_SUMS_H
+#define CT_GPU_SUMS_H
+
+#include "scope.h"
+
+#include <sqlite3.h>
+
+/* Adds table-valued functions to the connection. Their arguments (from_ns, to_ns, only_pid) may be NULL. The
+ * columns `device`, `process_id`, `host_state` and `host_call` are those of the views.
+ *
+ * gpu_busy_sums: a row for each device that did work of the process in the window.
+ *   from_ns, to_ns              the first work's start and the last work's end, cut off at the window
+ *   busy_ns, kernel_ns, copy_ns, both_ns, graph_ns, computing_ns
+ *                               the time in which any work ran, or kernels, copies, kernels or copies, whole
+ * graphs, kernels or whole graphs. Each time counts once first_ns, last_ns           of all devices: from the
+ * first kernel or whole graph to the last, or from the first work to the last if there is none; the window if
+ * there is one early_ns, late_ns           the parts of busy_ns before first_ns and after last_ns kernels,
+ * copies, sets, graphs  the numbers of pieces of work
+ *
+ * gpu_idle_sums: the view gpu_idle_calls, summed up by device, host_state and host_call. With a pid, only
+ * gaps that end with work of that process, except before its first work on the device. gaps, idle_ns a gap
+ * that is partly in the window counts in proportion period_ns                   like idle_ns, but between
+ * first_ns and last_ns of gpu_busy_sums longest_ns, from_ns, ended, begun  of the longest gap
+ *
+ * gpu_share_sums: the view gpu_busy, summed up by device and process. Ignores the pid.
+ *   busy_ns, alone_ns, periods, from_ns, to_ns
+ *
+ * gpu_recording_times: the view gpu_recordings. Ignores all arguments. */
+struct ct_gpu_sums_cache;
+/* Several connections that see the same state of the trace may share a cache, which must outlive them.
+ * Without a cache, each use of a function reads all work. Returns an SQLite code. */
+int ct_gpu_sums_add(sqlite3 *connection, struct ct_gpu_sums_cache *cache);
+/* Returns NULL if out of memory. */
+struct ct_gpu_sums_cache *ct_gpu_sums_cache_new(void);
+void ct_gpu_sums_cache_free(struct ct_gpu_sums_cache *cache);
+
+#endif
