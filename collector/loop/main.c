@@ -413,50 +413,55 @@ static const char *absolute(const char *path, char *out, size_t bytes)
     return n > 0 && (size_t)n < bytes ? NULL : "the path is too long";
 }
 
-static int refuse(const char *option, const char *path, const char *why)
+static int refuse(const char *option, const char *path, const char *why, int status)
 {
     char text[CT_MESSAGE_BYTES];
     snprintf(text, sizeof(text), "%s %s: %s", option, path, why);
     say(text);
-    return EXIT_USAGE;
+    return status;
+}
+
+/* Writes the absolute path of a file, without links in its folder. */
+static int place_file(const char *option, const char *path, char *out, size_t bytes)
+{
+    if (!*path)
+        return wrong("invalid value '%s' for %s: expected a file name", path, option);
+    const char *why = absolute(path, out, bytes);
+    if (why)
+        return refuse(option, path, why, EXIT_USAGE);
+    why = ct_own_path_resolve(out, bytes);
+    return why ? refuse(option, path, why, EXIT_FAILURE) : 0;
 }
 
 static int place_database(struct command_line *line)
 {
-    if (!*line->database)
-        return wrong("invalid value '%s' for --db: expected a file name", line->database);
-    const char *why = absolute(line->database, line->database_path, sizeof(line->database_path));
-    if (why)
-        return refuse("--db", line->database, why);
-    ct_own_path_resolve(line->database_path, sizeof(line->database_path));
+    const int status = place_file("--db", line->database, line->database_path, sizeof(line->database_path));
     line->options.database = line->database_path;
     ct_database_share(&line->readers);
     line->options.readers = line->readers.group;
-    return 0;
+    return status;
 }
 
 static int place_recording(struct command_line *line)
 {
     if (!line->record)
         return 0;
-    if (!*line->record)
-        return wrong("invalid value '%s' for --record: expected a file name", line->record);
-    const char *why = absolute(line->record, line->record_path, sizeof(line->record_path));
-    if (why)
-        return refuse("--record", line->record, why);
-    ct_own_path_resolve(line->record_path, sizeof(line->record_path));
     line->options.record = line->record_path;
-    return 0;
+    return place_file("--record", line->record, line->record_path, sizeof(line->record_path));
 }
 
+/* Keeps links in the path, because programs know the session by it. */
 static int place_session(struct command_line *line)
 {
     const char *dir = line->shm_dir && *line->shm_dir ? line->shm_dir : CT_SHM_DIR;
     const char *why = absolute(dir, line->shm_path, sizeof(line->shm_path));
     if (why)
-        return refuse("--shm-dir", dir, why);
+        return refuse("--shm-dir", dir, why, EXIT_USAGE);
+    char inside[sizeof(line->shm_path) + 2];
+    snprintf(inside, sizeof(inside), "%s/.", line->shm_path);
+    why = ct_own_path_resolve(inside, sizeof(inside));
     line->options.shm_dir = line->shm_path;
-    return 0;
+    return why ? refuse("--shm-dir", dir, why, EXIT_FAILURE) : 0;
 }
 
 /* In the background, the daemon logs to a file next to the database. */

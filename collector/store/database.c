@@ -95,17 +95,16 @@ int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
 static int follow_link(char path[4096], char *message)
 {
     struct stat status;
-    char target[PATH_MAX];
     if (ct_real_lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
         return 0;
     if (status.st_uid != ct_real_euid() && status.st_uid != 0)
         return ct_message(message,
-                          "'%s' is a symbolic link that belongs to another user: name another file with --db",
-                          path);
-    if (!realpath(path, target) || strlen(target) + 16 > 4096)
-        return ct_message(message, "cannot open database '%s': %s", path, strerror(errno));
-    strcpy(path, target);
-    return 0;
+                          "'%s' is a symbolic link of user %u: remove it, or name another file with --db",
+                          path, status.st_uid);
+    const char *why;
+    const int error = ct_own_path_follow(path, 4096 - 16, &why);
+    return error ? ct_message(message, "cannot open database '%s': %s", path, why ? why : strerror(-error))
+                 : 0;
 }
 
 /* Copies the first column of the first row to `text`, or "" if there is no row. `key` is the query's

@@ -6,6 +6,7 @@
 #include "kernel_symbols.h"
 #include "list_lines.h"
 #include "options.h"
+#include "output_target.h"
 #include "programs.h"
 #include "room.h"
 
@@ -321,9 +322,17 @@ static void print_table(struct discovery *discovery)
 static bool open_table(struct discovery *discovery)
 {
     const char *path = discovery->options->save;
-    discovery->table = path ? fopen(path, "ae") : stderr;
-    return discovery->table ||
-           ct_fail(false, "probe: --save %s: cannot be written: %s", path, strerror(errno));
+    const char *why;
+    if (!path) {
+        discovery->table = stderr;
+        return true;
+    }
+    const int fd = ct_output_target_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666, &why);
+    discovery->table = fd < 0 ? NULL : fdopen(fd, "a");
+    return discovery->table || ct_fail(false, "probe: --save %s: cannot be written: %s", path,
+                                       fd >= 0 ? strerror(errno)
+                                       : why   ? why
+                                               : strerror(-fd));
 }
 
 static int close_table(struct discovery *discovery)

@@ -1,12 +1,13 @@
 #include "own_path.h"
 
+#include "output_target.h"
 #include "real_user.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,21 +67,45 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-void ct_own_path_resolve(char *path, size_t bytes)
+/* Writes the path of the target, without links. Returns false if it is unknown or does not fit. */
+static bool write_target(const struct ct_output_target *target, char *path, size_t bytes)
 {
-    char folder[PATH_MAX], real[PATH_MAX], name[NAME_MAX + 1];
-    const size_t length = (size_t)(name_of(path) - path), name_bytes = strlen(name_of(path)) + 1;
-    if (length == 0 || length >= sizeof(folder) || name_bytes > sizeof(name))
-        return;
-    memcpy(folder, path, length);
-    folder[length] = '\0';
-    memcpy(name, name_of(path), name_bytes);
-    if (!realpath(folder, real) || strlen(real) + 1 + name_bytes > bytes)
-        return;
-    const size_t real_bytes = strcmp(real, "/") == 0 ? 0 : strlen(real);
-    memcpy(path, real, real_bytes);
-    path[real_bytes] = '/';
-    memcpy(path + real_bytes + 1, name, name_bytes);
+    char link[32], real[PATH_MAX + NAME_MAX + 2];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", target->folder);
+    ssize_t length = target->is_magic ? readlinkat(target->folder, target->name, real, PATH_MAX)
+                                      : readlink(link, real, PATH_MAX);
+    if (length <= 0 || length == PATH_MAX || *real != '/')
+        return false;
+    if (!target->is_magic)
+        length += snprintf(real + length, sizeof(real) - (size_t)length, "%s%s", length == 1 ? "" : "/",
+                           target->name);
+    if ((size_t)length >= bytes)
+        return false;
+    memcpy(path, real, (size_t)length);
+    path[length] = '\0';
+    return true;
+}
+
+const char *ct_own_path_resolve(char *path, size_t bytes)
+{
+    struct ct_output_target target;
+    const char *why;
+    if (ct_output_target_find_folder(path, &target, &why) == 0)
+        write_target(&target, path, bytes);
+    ct_output_target_leave(&target);
+    return why;
+}
+
+int ct_own_path_follow(char *path, size_t bytes, const char **why)
+{
+    struct ct_output_target target;
+    int error = ct_output_target_find(path, &target, why);
+    if (!error && !target.exists)
+        error = -ENOENT;
+    if (!error && !write_target(&target, path, bytes))
+        error = -ENAMETOOLONG;
+    ct_output_target_leave(&target);
+    return error;
 }
 
 int ct_own_path_open(const char *path, int flags, mode_t mode)

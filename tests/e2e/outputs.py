@@ -326,10 +326,11 @@ def laid_by_others(p):
             for path in (victim, link, chain, around, file, fifo):
                 stack.enter_context(unchanged(path))
             for name in ("laid", "chain", f"around/{victim.name}"):
-                p.write(name, form, status=1, says="it is a link that another user made")
-            for name in ("laid-file", "laid-fifo"):
-                p.write(name, form, status=1, says="another user made it")
-            p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user made")
+                culprit = p.folder / name.split("/")[0].replace("chain", "laid")
+                p.write(name, form, status=1, says=f"'{culprit}' is a link of user {BOB} in a directory writable by all; remove it")
+            for name, kind in (("laid-file", "file"), ("laid-fifo", "FIFO")):
+                p.write(name, form, status=1, says=f"'{p.folder / name}' is a {kind} of user {BOB} in a directory writable by others; remove it")
+            p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says=f"link of user {BOB}")
             check(not (p.folder.parent / "hole").exists(), "a link of another user's was followed")
             (p.folder / "hole").unlink()
     # Links that belong to the user or to the folder's owner are followed.

@@ -189,6 +189,41 @@ def taken(u, owner):
         follow_own_link(u, owner, folder, home)
 
 
+def led_astray(u, owner):
+    """Checks that no command creates a file behind another user's link in a folder that all users can write to. The link may be the folder of
+    the file, or the target of a link of the owner's."""
+    s = u.s
+    for mode in (0o1777, 0o777):
+        shared, victim = u.folder(f"astray-{owner}-{mode:o}", mode=mode), u.folder(f"victim-{owner}-{mode:o}", owner, 0o700)
+        laid = shared / "laid"
+        equal(attempt(OTHER, lambda: os.symlink(victim, laid)), "None", "laid")
+        for name, target in (("chain", laid), ("own", victim)):
+            os.symlink(target, shared / name)
+            os.chown(shared / name, owner, owner, follow_symlinks=False)
+        dump = shared / "dump.jsonl"
+        dump.touch()
+        start = [u.daemon, "--session", s.name]
+        for name in ("laid", "chain"):
+            for command in ([*start, "--db", shared / name / "a.db"], [*start, "--db", victim / "b.db", "--record", shared / name / "a.rec"],
+                            [*start, "--db", victim / "c.db", "--shm-dir", shared / name], [u.cudatrace, "import", "--db", shared / name / "a.db", dump],
+                            [u.cudatrace, "run", "--new", "--db", shared / name / "a.db", "--", "true"]):
+                with promise("links_not_followed"):
+                    done = u.run(owner, *command, status=None)
+                    wanted = f"'{laid}' is a link of user {OTHER} in a directory writable by all; remove it"
+                    check(done.returncode == 1 and wanted in done.stderr and done.stderr.count("\n") == 1, command, done.returncode, done.stderr)
+                    equal(os.listdir(victim), [], f"files behind the link after {command}")
+        os.symlink(shared / "laid" / "a.db", shared / "own.db")
+        os.chown(shared / "own.db", owner, owner, follow_symlinks=False)
+        with promise("links_not_followed"):
+            done = u.run(owner, *start, "--db", shared / "own.db", status=1)
+            check(f"'{laid}' is a link of user {OTHER}" in done.stderr, done.stderr)
+            equal(os.listdir(victim), [], "files behind the second link")
+        with promise("own_links_followed"):
+            u.run(owner, *start, "--db", shared / "own/trace.db", "--record", shared / "own/trace.rec")
+            u.run(owner, u.cudatrace, "stop", "--session", s.name)
+            check((victim / "trace.db").exists(), "a link of the owner's was not followed")
+
+
 def lured(u, owner):
     """Checks that hooks ignore a control segment that another user has put in the place of the owner's control segment."""
     s = u.s
@@ -217,4 +252,5 @@ with Session() as s:
             record(u, owner, umask)
     for owner in (0, ALICE):
         taken(u, owner)
+        led_astray(u, owner)
     exchanged(u)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct ct_output {
-    struct ct_target target;
+    struct ct_output_target target;
     int fd;    /* the target itself, or the temporary file next to it */
     int stage; /* a staging file that is filled and then copied to `fd`; -1 if `fd` is filled directly */
     const char *stage_folder;
@@ -30,8 +30,9 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Opens the file that ct_target_find() has found. Returns -ESTALE if another file has replaced it since. */
-static int open_existing(const struct ct_target *target, int flags)
+/* Opens the file that ct_output_target_find() has found. Returns -ESTALE if another file has replaced it
+ * since. */
+static int open_existing(const struct ct_output_target *target, int flags)
 {
     struct stat status;
     if (!target->is_magic)
@@ -66,7 +67,7 @@ static bool is_refusal(int error)
  * place if it cannot be replaced. */
 static int open_regular(struct ct_output *output)
 {
-    const struct ct_target *target = &output->target;
+    const struct ct_output_target *target = &output->target;
     const int old = target->exists ? open_existing(target, O_NONBLOCK) : -1;
     if (target->exists && old < 0)
         return old;
@@ -88,7 +89,7 @@ static int open_regular(struct ct_output *output)
 }
 
 /* Opens a FIFO, waiting up to three seconds for a reader to open it. */
-static int open_fifo(const struct ct_target *target)
+static int open_fifo(const struct ct_output_target *target)
 {
     enum { TRIES = 60, PAUSE_NS = 50000000 };
     int fd = open_existing(target, O_NONBLOCK);
@@ -114,7 +115,7 @@ static int open_descriptor(int descriptor)
  * explains the error better. */
 static int open_target(struct ct_output *output, const char **why)
 {
-    const struct ct_target *target = &output->target;
+    const struct ct_output_target *target = &output->target;
     if (target->descriptor < 0 && !target->exists)
         return open_regular(output);
     switch (target->descriptor >= 0 ? 0 : target->status.st_mode & S_IFMT) {
@@ -219,9 +220,9 @@ struct ct_output *ct_output_open(const char *path, bool by_name, const char **wh
     *output = (struct ct_output){ .fd = -1, .stage = -1 };
     int error = 0;
     if (strcmp(path, "-") == 0)
-        output->target = (struct ct_target){ .folder = -1, .descriptor = STDOUT_FILENO };
+        output->target = (struct ct_output_target){ .folder = -1, .descriptor = STDOUT_FILENO };
     else
-        error = ct_target_find(path, &output->target, why);
+        error = ct_output_target_find(path, &output->target, why);
     if (error == 0)
         error = open_target(output, why);
     if (error == 0)
@@ -280,7 +281,7 @@ static int copy_over(int from, int to)
 /* If the file cannot be replaced after all, for example because it is a mount point, write it in place. */
 static int put_in_place(struct ct_output *output)
 {
-    const struct ct_target *target = &output->target;
+    const struct ct_output_target *target = &output->target;
     struct stat now;
     const bool is_there = fstatat(target->folder, target->name, &now, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there && !S_ISREG(now.st_mode))
@@ -321,6 +322,6 @@ void ct_output_discard(struct ct_output *output)
         close(output->stage);
     ct_temporary_remove(CT_TEMPORARY_BESIDE);
     ct_temporary_remove(CT_TEMPORARY_STAGE);
-    ct_target_leave(&output->target);
+    ct_output_target_leave(&output->target);
     free(output);
 }

@@ -25,28 +25,16 @@ static bool fail(const struct ct_printing *printing, const char *why)
 
 /* ---- the file ---- */
 
-static int open_target(const struct ct_target *target)
-{
-    const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (target->is_magic ? 0 : O_NOFOLLOW);
-    return target->descriptor >= 0 ? fcntl(target->descriptor, F_DUPFD_CLOEXEC, 0)
-                                   : openat(target->folder, target->name, flags, 0600);
-}
-
 bool ct_printing_open(struct ct_printing *printing)
 {
-    struct ct_target target;
     const char *why;
     printing->fd = STDERR_FILENO;
     if (!printing->path)
         return true;
     printing->is_wanted = true;
-    const int error = ct_target_find(printing->path, &target, &why);
-    printing->fd = error ? -1 : open_target(&target);
-    if (printing->fd < 0)
-        ct_fail(0, "%s: cannot write '%s': %s", printing->command, printing->path,
-                why ? why : strerror(error ? -error : errno));
-    ct_target_leave(&target);
-    return printing->fd >= 0;
+    printing->fd = ct_output_target_open(printing->path, O_WRONLY | O_CREAT | O_NOCTTY, 0600, &why);
+    return printing->fd >= 0 || ct_fail(false, "%s: cannot write '%s': %s", printing->command, printing->path,
+                                        why ? why : strerror(-printing->fd));
 }
 
 /* Truncates the output if it is a regular file other than the trace. Returns whether lines may be written. */
