@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const suffixes[] = { "-wal", "-shm", "-journal" };
-enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
+const char *const ct_database_parts[CT_DATABASE_PARTS] = { "", "-journal", "-wal", "-shm" };
 
 /* ---- places ---- */
 
@@ -31,9 +30,10 @@ static void find_database(const char *name, char database[NAME_MAX + 1])
 {
     const size_t length = strlen(name);
     *database = '\0';
-    for (size_t i = 0; i < SUFFIXES; i++) {
-        const size_t bytes = strlen(suffixes[i]);
-        if (length <= bytes || length - bytes > NAME_MAX || strcmp(name + length - bytes, suffixes[i]) != 0)
+    for (size_t i = 1; i < CT_DATABASE_PARTS; i++) {
+        const size_t bytes = strlen(ct_database_parts[i]);
+        if (length <= bytes || length - bytes > NAME_MAX ||
+            strcmp(name + length - bytes, ct_database_parts[i]) != 0)
             continue;
         memcpy(database, name, length - bytes);
         database[length - bytes] = '\0';
@@ -208,15 +208,15 @@ const char *ct_side_file_of_other(const char *database)
     char path[PATH_MAX + 16];
     const char *others = NULL;
     const size_t length = strlen(database);
-    for (size_t i = 0; i < SUFFIXES && length < PATH_MAX && !others; i++) {
+    for (size_t i = 1; i < CT_DATABASE_PARTS && length < PATH_MAX && !others; i++) {
         struct place place;
         struct stat status;
         memcpy(path, database, length);
-        strcpy(path + length, suffixes[i]);
+        strcpy(path + length, ct_database_parts[i]);
         if (!find_place(path, &place))
             return NULL;
         if (ct_real_lstatat(place.folder, place.name, &status) == 0 && !is_trusted(&place, &status))
-            others = suffixes[i];
+            others = ct_database_parts[i];
         close_place(&place);
     }
     return others;

@@ -6,6 +6,11 @@
 
 #include <stdbool.h>
 
+enum { CT_DATABASE_PARTS = 4 };
+/* What SQLite appends to a database's name for each of the database's files. First comes "", the database
+ * itself. The last file, -shm, is a cache, which has no content of its own. */
+extern const char *const ct_database_parts[CT_DATABASE_PARTS];
+
 /* Makes SQLite use only side files that belong to the database's owner or, unless this process is root's, to
  * its own user, and have no second name (a hard link). Others do not exist for SQLite, and cannot be created.
  * SQLite resolves the links in a database's path when it opens the database. From then on, only links that

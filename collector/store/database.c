@@ -50,19 +50,18 @@ void ct_database_share(const struct ct_private_readers *who)
     readers = *who;
 }
 
-/* The files that SQLite uses for a database, starting with the database itself. SQLite gives the other files
- * the database's mode regardless of the umask, and also its group when running as root. */
-static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
-enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
+/* SQLite gives the side files the database's mode regardless of the umask, and also its group when running as
+ * root. */
+enum { PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
 
 static void name_part(char file[PART_BYTES], const char *path, size_t part)
 {
-    snprintf(file, PART_BYTES, "%s%s", path, parts[part]);
+    snprintf(file, PART_BYTES, "%s%s", path, ct_database_parts[part]);
 }
 
 static int own(const char *path, const struct ct_private_readers *who, char *message)
 {
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < CT_DATABASE_PARTS; i++) {
         char file[PART_BYTES], reason[PART_BYTES + 256];
         name_part(file, path, i);
         if (ct_private_own(file, who, reason, sizeof(reason)) != 0)
@@ -76,7 +75,7 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
  * database without its log may lack rows. */
 static int remove_parts(const char *path, size_t first)
 {
-    for (size_t i = first; i < PARTS; i++) {
+    for (size_t i = first; i < CT_DATABASE_PARTS; i++) {
         char file[PART_BYTES];
         name_part(file, path, i);
         if (ct_own_path_unlink(file) != 0 && errno != ENOENT)

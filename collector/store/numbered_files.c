@@ -1,12 +1,10 @@
 #include "numbered_files.h"
 
 #include "real_user.h"
+#include "side_files.h"
 #include "trace_files.h"
 
 #include <sqlite3.h>
-
-static const char *const parts[] = { "", "-wal", "-journal", "-shm" };
-enum { PARTS = sizeof(parts) / sizeof(parts[0]), USED = PARTS - 1 /* -shm is a cache */ };
 
 uint32_t ct_numbered_before(const char *trace, uint32_t number)
 {
@@ -21,8 +19,8 @@ static bool is_taken(const char *trace, uint32_t number)
     bool is_others = false;
     if (!ct_trace_file(path, sizeof(path), trace, number))
         return false;
-    for (size_t i = 0; i < PARTS && !is_others; i++) {
-        snprintf(part, sizeof(part), "%s%s", path, parts[i]);
+    for (size_t i = 0; i < CT_DATABASE_PARTS && !is_others; i++) {
+        snprintf(part, sizeof(part), "%s%s", path, ct_database_parts[i]);
         is_others = ct_trace_file_owner(part, &owner) && owner != ct_real_euid();
     }
     return is_others;
@@ -45,10 +43,11 @@ uint32_t ct_numbered_after(const char *trace, uint32_t number)
 uint64_t ct_numbered_bytes(const char *path)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < USED; i++) {
+    /* Leave out -shm, which is a cache. */
+    for (size_t i = 0; i < CT_DATABASE_PARTS - 1; i++) {
         char part[PATH_MAX + 16];
         struct stat status;
-        snprintf(part, sizeof(part), "%s%s", path, parts[i]);
+        snprintf(part, sizeof(part), "%s%s", path, ct_database_parts[i]);
         if (stat(part, &status) == 0)
             bytes += (uint64_t)status.st_blocks * 512;
     }

@@ -254,11 +254,26 @@ static void exchanged_folder(void)
            unlink(in_folder("away/trace-wal")) == 0 && rmdir(in_folder("away")) == 0);
 }
 
+/* The daemon skips the database at the front, and leaves the cache at the end out of a trace's size. */
+static void parts(void)
+{
+    ENSURE(strcmp(ct_database_parts[0], "") == 0);
+    ENSURE(strcmp(ct_database_parts[CT_DATABASE_PARTS - 1], "-shm") == 0);
+    for (size_t i = 1; i < CT_DATABASE_PARTS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "trace%s", ct_database_parts[i]);
+        ENSURE(symlink("nowhere", in_folder(name)) == 0);
+        ENSURE(strcmp(ct_side_file_of_other(in_folder("trace")), ct_database_parts[i]) == 0);
+        ENSURE(unlink(in_folder(name)) == 0);
+    }
+}
+
 int main(void)
 {
     ENSURE(mkdtemp(folder));
     ct_side_files_guard();
     make_files();
+    parts();
     read_own();
     not_a_file();
     second_name();

@@ -3,6 +3,7 @@
 #include "series.h"
 
 #include "confine.h"
+#include "side_files.h"
 #include "trace_file.h"
 
 #include "schema_sql.h"
@@ -110,11 +111,10 @@ bool ct_series_has(const char *wanted, const char *served)
 
 bool ct_series_has_file(const struct ct_series *series, const char *path)
 {
-    static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-    enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
     char own[sizeof(series->path[0]) + 16];
-    for (size_t i = 0; i < series->files * SUFFIXES; i++) {
-        snprintf(own, sizeof(own), "%s%s", series->path[i / SUFFIXES], suffixes[i % SUFFIXES]);
+    for (size_t i = 0; i < series->files * CT_DATABASE_PARTS; i++) {
+        snprintf(own, sizeof(own), "%s%s", series->path[i / CT_DATABASE_PARTS],
+                 ct_database_parts[i % CT_DATABASE_PARTS]);
         if (is_same(own, path) || (strcmp(name_of(own), name_of(path)) == 0 && have_same_folder(own, path)))
             return true;
     }
