@@ -82,15 +82,23 @@ static inline bool ct_session_uid_is_shared(const char *map, uint32_t uid)
     return uid == OVERFLOW_UID && (inside != 0 || outside != 0 || strtoull(at, &at, 10) < UINT32_MAX);
 }
 
-static inline uint32_t ct_session_uid_of(uint32_t uid)
+/* Reads the process's uid_map, or the empty string if it cannot be read. Not for the hook, which has
+ * ct_descriptor_read(). */
+enum { CT_UID_MAP_BYTES = 1024 };
+static inline void ct_session_read_map(char map[CT_UID_MAP_BYTES])
 {
-    char text[1024];
     const int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    const ssize_t n = fd < 0 ? 0 : read(fd, map, CT_UID_MAP_BYTES - 1);
     if (fd >= 0)
         close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return ct_session_uid_in(text, uid);
+    map[n > 0 ? n : 0] = '\0';
+}
+
+static inline uint32_t ct_session_uid_of(uint32_t uid)
+{
+    char map[CT_UID_MAP_BYTES];
+    ct_session_read_map(map);
+    return ct_session_uid_in(map, uid);
 }
 
 static inline uint32_t ct_session_uid(void)

@@ -44,7 +44,7 @@ bool ct_daemon_session(struct ct_session *session)
     session->dir = ct_setting(CT_SHM_DIR_ENV);
     if (!session->dir || !*session->dir)
         session->dir = CT_SHM_DIR;
-    char map[1024];
+    char map[CT_UID_MAP_BYTES];
     ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
     session->uid = ct_session_uid_in(map, ct_real_euid());
     session->is_shared = ct_session_uid_is_shared(map, ct_real_euid());

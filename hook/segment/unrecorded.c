@@ -16,24 +16,11 @@ static socklen_t address_bytes;
 static uint32_t receiver; /* the user whose daemon has the address */
 static _Atomic bool is_forbidden;
 
-/* Returns whether the process at the other end belongs to the user whose daemon is meant, or to root. Any
- * user may bind the name of a session's socket. Users that `map`, the process's uid_map, lacks look the same.
- */
-static bool is_daemons(int fd, const char *map)
-{
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
-        return false;
-    const uint32_t user = ct_session_uid_in(map, peer.uid);
-    return user == receiver || user == 0 || ct_session_uid_is_shared(map, peer.uid);
-}
-
 /* Returns whether there is a daemon. If its queue is full, the bytes are lost, and the caller sends them
  * again later. Keeps no descriptor, and never waits. */
 static bool send_bytes(const void *bytes, size_t count)
 {
-    char map[1024];
+    char map[CT_UID_MAP_BYTES];
     if (!address_bytes || atomic_load_explicit(&is_forbidden, memory_order_relaxed))
         return false;
     ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
@@ -42,7 +29,7 @@ static bool send_bytes(const void *bytes, size_t count)
         return false;
     const bool is_connected = connect(fd, (const struct sockaddr *)&address, address_bytes) == 0;
     const bool is_full = !is_connected && errno == EAGAIN;
-    const bool is_sent = is_connected && is_daemons(fd, map) &&
+    const bool is_sent = is_connected && ct_unrecorded_is_daemon(fd, map, receiver) &&
                          sendto(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) == (ssize_t)count;
     close(fd);
     return is_full || is_sent;

@@ -120,27 +120,21 @@ static void report_unlisted(struct ct_missed *missed)
     missed->unlisted = 0;
 }
 
-/* Returns whether the process at the other end belongs to the user or to root. */
-static bool is_daemons(int fd, uid_t owner)
-{
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
-           (peer.uid == owner || peer.uid == 0);
-}
-
 /* Sends the report to the user's daemon. Returns as send_one(). */
 static int send_to(const struct ct_missed *missed, uid_t owner, const struct ct_unrecorded_report *report)
 {
     struct sockaddr_un address;
+    char map[CT_UID_MAP_BYTES];
     const socklen_t bytes = ct_unrecorded_address(&address, missed->dir, owner, missed->session);
     const int fd = bytes ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
     if (fd < 0)
         return -ECONNREFUSED;
     int error = -ECONNREFUSED;
+    ct_session_read_map(map);
     if (connect(fd, (const struct sockaddr *)&address, bytes) != 0)
         error = errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
-    else if (is_daemons(fd, owner) && send(fd, report, sizeof(*report), MSG_NOSIGNAL) == sizeof(*report))
+    else if (ct_unrecorded_is_daemon(fd, map, owner) &&
+             send(fd, report, sizeof(*report), MSG_NOSIGNAL) == sizeof(*report))
         error = 0;
     close(fd);
     return error;

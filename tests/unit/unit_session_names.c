@@ -1,6 +1,7 @@
 /* Tests the names of the files that belong to a session. A name that the code writes must be parsed
  * correctly, and no other name must be accepted. */
 #include "session_names.h"
+#include "unrecorded_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,35 @@ static const char *const strangers[] = {
     "cudatrace.0.1234567890123456789012345678901234567890123456789",
 };
 
+/* Both ends of the pair belong to this process's user. */
+static void check_daemons(void)
+{
+    int ends[2];
+    const uint32_t own = ct_real_euid();
+    char mapped[64], unmapped[64];
+    snprintf(mapped, sizeof(mapped), "%10u %10u %10u\n", own, 70000U, 1U);
+    snprintf(unmapped, sizeof(unmapped), "%10u %10u %10u\n", own + 1, 70000U, 1U);
+    ensure(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0, "a pair", "socketpair()");
+    const struct {
+        const char *map;
+        uint32_t receiver;
+        bool is_daemon;
+    } peers[] = {
+        { "         0          0 4294967295\n", own, true },
+        { "         0          0 4294967295\n", own + 1, own == 0 },
+        { mapped, 70000, true },
+        { mapped, 70001, false }, /* not even if it is root in the namespace */
+        { unmapped, own, true },
+        { "", own, true },
+    };
+    for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++)
+        ensure(ct_unrecorded_is_daemon(ends[0], peers[i].map, peers[i].receiver) == peers[i].is_daemon,
+               "the peer", peers[i].map);
+    ensure(!ct_unrecorded_is_daemon(-1, "", own), "the peer", "of nothing");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     static const char *const sessions[] = { "default", "a",
@@ -120,5 +150,6 @@ int main(void)
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
         ensure(ct_session_uid_is_shared(users[i].map, users[i].uid) == users[i].is_shared, "the map",
                users[i].map);
+    check_daemons();
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
