@@ -1,5 +1,7 @@
 #include "database.h"
 
+#include "database_lock.h"
+#include "database_problem.h"
 #include "numbered_files.h"
 #include "own_path.h"
 #include "real_user.h"
@@ -25,23 +27,6 @@ enum {
     BUSY_TIMEOUT_MS = 5000, /* for another process's lock */
     LOG_TIMEOUT_MS = 1000,  /* for the lock that is needed to turn the write-ahead log on */
 };
-
-const char *ct_database_problem(sqlite3 *connection)
-{
-    static _Thread_local char text[512];
-    /* sqlite3_system_errno() is correct after some calls but outdated after others, so use errno. */
-    const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
-    const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    const bool lacks_mappings =
-        sqlite3_extended_errcode(connection) == SQLITE_IOERR_SHMMAP && error != ENOMEM;
-    /* If SQLite has recorded no error, this process is out of memory. */
-    const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE ? "out of memory"
-                       : lacks_mappings ? "its file system does not support shared memory mappings"
-                                        : sqlite3_errmsg(connection);
-    snprintf(text, sizeof(text), "%s%s%s%s", said, system ? ": " : "", system ? strerror(error) : "",
-             lacks_mappings ? "; name a file on a local disk with --db" : "");
-    return text;
-}
 
 static struct ct_private_readers readers = { .mode = 0600, .group = (gid_t)CT_NO_GROUP };
 
@@ -194,10 +179,11 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         rc = count_objects(path, SQLITE_OPEN_READWRITE, &connection, objects, sizeof(objects));
     enum verdict verdict = OURS;
     if (rc == SQLITE_BUSY) {
+        char who[CT_LOCK_HOLDER_BYTES] = "another program";
+        ct_database_lock_describe(path, who);
         verdict = (enum verdict)ct_message(
-            message,
-            "database '%s' is locked by another program: end that program, or name another file with --db",
-            path);
+            message, "database '%s' is locked by %s: end that process, or name another file with --db", path,
+            who);
     } else if (rc != SQLITE_OK) {
         verdict = (enum verdict)ct_message(
             message, "'%s' is not a readable database (%s): name another file with --db", path,
@@ -245,13 +231,11 @@ static int lock(struct ct_database *database, bool *created, char *message)
                               : "");
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         const int error = errno;
+        struct stat status;
+        const bool is_held = error == EWOULDBLOCK && fstat(fd, &status) == 0;
         close(fd);
-        return error == EWOULDBLOCK
-                   ? ct_message(
-                         message,
-                         "database '%s' is being written by another cudatraced: name another file with --db",
-                         path)
-                   : ct_message(message, "cannot lock database '%s': %s", path, strerror(error));
+        return is_held ? ct_database_refuse_locked(path, status.st_ino, message)
+                       : ct_message(message, "cannot lock database '%s': %s", path, strerror(error));
     }
     database->lock_fd = fd;
     CT_TEST_POINT("database.locked");

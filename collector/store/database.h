@@ -57,8 +57,5 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
                        void (*on_removed)(const char *path, int error));
 /* Returns whether the path still refers to the file being written. */
 bool ct_database_in_place(const struct ct_database *database);
-/* Returns SQLite's error message, followed by the system's reason from errno if there is one. The caller must
- * set errno to 0 before the SQLite call. The message is valid until this thread's next call. */
-const char *ct_database_problem(sqlite3 *connection);
 
 #endif

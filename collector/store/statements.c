@@ -1,5 +1,6 @@
 #include "statements.h"
 
+#include "database_problem.h"
 #include "schema_sql.h"
 #include "store_state.h"
 

@@ -1,6 +1,7 @@
 #include "store.h"
 
 #include "bulk.h"
+#include "database_problem.h"
 #include "deferred.h"
 #include "demangle.h"
 #include "numbers.h"

@@ -2,12 +2,17 @@
 databases that another program or a newer cudatrace has made. Also tests that a daemon leaves the trace as one plain file, and that the next
 daemon continues in that file."""
 import contextlib
+import fcntl
 import os
+import pathlib
+import shutil
 import signal
 import sqlite3
 import subprocess
 
 from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, can, check, equal, mount_namespace
+
+HERE = f"process {os.getpid()} ({pathlib.Path('/proc/self/comm').read_text().strip()}) of user {os.geteuid()}"
 
 with Session() as s:
     def refused(path, says):
@@ -58,7 +63,29 @@ with Session() as s:
     with contextlib.closing(sqlite3.connect(s.db, isolation_level=None)) as locked:
         locked.execute("BEGIN EXCLUSIVE")
         done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
-        check("is locked by another program" in done.stderr and "run: cannot start a daemon: " in done.stderr, done.stderr)
+        wanted = f"database '{s.db}' is locked by {HERE}: end that process, or name another file with --db"
+        check(wanted in done.stderr and "run: cannot start a daemon: " in done.stderr, done.stderr)
+
+    # Readers wait for a program that has locked a trace with a write-ahead log, and then name the program.
+    shutil.copy(s.db, s.dir / "held.db")
+    with contextlib.closing(sqlite3.connect(s.dir / "held.db", isolation_level=None)) as locked:
+        locked.execute("PRAGMA locking_mode = EXCLUSIVE")
+        locked.execute("PRAGMA journal_mode = WAL")
+        locked.execute("CREATE TABLE anything (a)")
+        done = s.run(CUDATRACE, "sql", "--db", s.dir / "held.db", "SELECT 1", preload=False, status=1)
+        equal(done.stderr, f"cudatrace: cannot read '{s.dir / 'held.db'}': it is locked by {HERE}; end that process\n", "what is said")
+
+    # Test a trace that another program has locked without SQLite.
+    for kind in (fcntl.LOCK_SH, fcntl.LOCK_EX):
+        with open(s.db, "rb") as locked:
+            fcntl.flock(locked, kind)
+            done = s.run(DAEMON, "--session", s.name, "--db", s.db, preload=False, status=1)
+            check(wanted in done.stderr, done.stderr)
+    s.start_daemon()
+    done = s.run(DAEMON, "--session", f"{s.name}b", "--db", s.db, preload=False, status=1)
+    writer = f"another cudatraced, process {s.daemon.pid} (cudatraced) of user {os.geteuid()}"
+    check(f"'{s.db}' is being written by {writer}: name another file with --db" in done.stderr, done.stderr)
+    s.stop_daemon()
 
     # After a reboot, the trace continues in the file with the next number, and the earlier file stays unchanged.
     with sqlite3.connect(s.db) as connection:

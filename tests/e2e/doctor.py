@@ -1,6 +1,7 @@
 """Tests that `cudatrace doctor` reports why calls are not traced, and exits with status 1. If everything is traced, doctor must report no
 problem."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import re
@@ -354,7 +355,14 @@ with Session() as s, Session() as second:  # processes
         says(lines, "ok", "hook", str(HOOK))
         says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
-    says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
+    says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} (cudatraced) of user {os.geteuid()} writes it for another")
+    s.stop_daemon()
+    with open(s.db, "rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_SH)
+        name = pathlib.Path("/proc/self/comm").read_text().strip()
+        says(doctor(second, "--db", s.db, status=1), "miss", "database",
+             f"process {os.getpid()} ({name}) of user {os.geteuid()} has locked it")
+    s.start_daemon()
 
     # Test calls that the user has excluded from recording, and a library that is loaded before the hook.
     s.cudatrace("set", "--calls", "!cuMem*")

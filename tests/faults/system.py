@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import glob
 import os
+import pathlib
 import signal
 import socket
 import struct
@@ -12,7 +13,7 @@ import sys
 import time
 
 from daemon_test import Deadly
-from fault_test import DEADLINE_S, Session, WORKLOADS, at_point, by_tier, can, check, equal, fifo, promise
+from fault_test import DEADLINE_S, Session, WORKLOADS, at_point, by_tier, can, check, equal, fifo, promise, wait_for
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
 
 GROUP, MEMBER = 12003, 12004
@@ -389,6 +390,47 @@ def who_drops_his_rights(u):
         s.check_identity(lost=None)
 
 
+@contextlib.contextmanager
+def locked_by_member(path, lock):
+    """Calls lock(file) in a process of a member of the group, which exits at the end of the block. Yields the process as messages name it."""
+    locked, end = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(end[1])
+            os.setgroups([GROUP]), os.setgid(MEMBER), os.setuid(MEMBER)
+            with open(path, "rb") as file:
+                lock(file)
+                os.write(locked[1], b"+")
+                os.read(end[0], 1)
+        finally:
+            os._exit(0)
+    os.close(locked[1])
+    equal(os.read(locked[0], 1), b"+", f"the lock on {path}")
+    try:
+        yield f"process {child} ({pathlib.Path(f'/proc/{child}/comm').read_text().strip()}) of user {MEMBER}"
+    finally:
+        for descriptor in (locked[0], *end):
+            os.close(descriptor)
+        os.waitpid(child, 0)
+
+
+def a_group_may_lock(u, db):
+    """Checks that the daemon names a member of the group that keeps the trace locked, both while the daemon runs and when it starts."""
+    s = u.s
+    log_write_byte = 120
+    with promise("group_locks"), locked_by_member(f"{db}-shm", lambda file: fcntl.lockf(file, fcntl.LOCK_SH, 1, log_write_byte)) as who:
+        u.run(ALICE, u.calls, "--calls", 100, preload=True)
+        wait_for("a message", lambda: f"it is locked by {who}; end that process" in s.status()["state"])
+    wait_for("the end of the lock", lambda: s.status()["state"] == "ok")
+    s.cudatrace("flush")
+    s.check_identity()
+    s.stop_daemon()
+    with promise("group_locks"), locked_by_member(db, lambda file: fcntl.flock(file, fcntl.LOCK_SH)) as who:
+        done = u.run(0, u.daemon, "--system", "--group", str(GROUP), "--db", db, "--session", s.name, status=1)
+        check(f"'{db}' is locked by {who}: end that process" in done.stderr, done.stderr)
+
+
 def a_group_may_read(u):
     s, folder = u.s, u.folder("group", 0, 0o755)
     db = folder / "trace.db"
@@ -424,7 +466,7 @@ def a_group_may_read(u):
             check(attempt(MEMBER, lambda: os.truncate(db, 0)) in DENIED, "a member writes")
     s.cudatrace("flush")
     s.check_identity()
-    s.stop_daemon()
+    a_group_may_lock(u, db)
     with promise("group_reads"):
         check(read([GROUP], *readers[0]).returncode == 0, "after the daemon")
 

@@ -1,5 +1,7 @@
 #include "proc.h"
 
+#include "lock_holder.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -111,31 +113,9 @@ int ct_proc_lock(pid_t pid)
     return -EWOULDBLOCK;
 }
 
-static pid_t listed_holder(ino_t wanted)
-{
-    FILE *locks = fopen("/proc/locks", "re");
-    char line[256];
-    pid_t holder = 0;
-    while (locks && !holder && fgets(line, sizeof(line), locks)) {
-        int pid;
-        unsigned long long inode;
-        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) == 2 && inode == wanted)
-            holder = pid;
-    }
-    if (locks)
-        fclose(locks);
-    return holder;
-}
-
-/* The kernel delivers the list of locks one page at a time, and continues by position. If a lock disappears
- * between two pages, another lock can be missed, so a failed search is repeated. */
 pid_t ct_proc_flock_holder(ino_t inode)
 {
-    enum { LOOKS = 4 };
-    pid_t holder = 0;
-    for (int look = 0; look < LOOKS && !holder; look++)
-        holder = listed_holder(inode);
-    return holder;
+    return ct_lock_holder(&(struct ct_lock_query){ .inode = inode, .is_flock = true, .is_exclusive = true });
 }
 
 void ct_proc_describe_holder(pid_t pid, char text[CT_HOLDER_BYTES])

@@ -29,8 +29,8 @@ int ct_proc_lock(pid_t pid);
 enum { CT_HOLDER_BYTES = 64 };
 /* Describes the command that holds that lock, with its process ID if it is known. */
 void ct_proc_describe_holder(pid_t pid, char text[CT_HOLDER_BYTES]);
-/* Returns the process that holds a flock(2) lock on the inode, or 0 if the inode is not locked. Trying to
- * take a daemon's lock instead, even briefly, could make a starting daemon give up. */
+/* Returns the process that holds an exclusive flock(2) lock on the inode, or 0 if the inode is not locked.
+ * Trying to take a daemon's lock instead, even briefly, could make a starting daemon give up. */
 pid_t ct_proc_flock_holder(ino_t inode);
 
 /* Returns the inode number of our own PID namespace, or 0 if unknown. */

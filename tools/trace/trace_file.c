@@ -2,6 +2,7 @@
 
 #include "bounded_sum.h"
 #include "confine.h"
+#include "database_lock.h"
 #include "schema_version.h"
 #include "side_files.h"
 
@@ -180,7 +181,9 @@ int ct_trace_file_open(const char *path, sqlite3 **connection)
 
 const char *ct_trace_file_problem(const char *path, sqlite3 *connection)
 {
-    char real[PATH_MAX];
+    static _Thread_local char text[CT_LOCK_HOLDER_BYTES + 64];
+    char real[PATH_MAX], who[CT_LOCK_HOLDER_BYTES];
+    const bool is_locked = connection && sqlite3_errcode(connection) == SQLITE_BUSY;
     const char *refused = refusal(path);
     if (refused)
         return refused;
@@ -189,6 +192,10 @@ const char *ct_trace_file_problem(const char *path, sqlite3 *connection)
     if (ct_side_file_of_other(resolve(path, real)))
         return "its -wal, -shm or -journal file does not belong to the trace's owner, or is a link; remove "
                "it";
+    if (is_locked && ct_database_lock_describe(resolve(path, real), who)) {
+        snprintf(text, sizeof(text), "it is locked by %s; end that process", who);
+        return text;
+    }
     return ct_sqlite_why(connection, SQLITE_NOMEM);
 }
 

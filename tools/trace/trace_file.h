@@ -17,7 +17,8 @@ bool ct_trace_file_is_elsewhere(const char *path);
 /* Opens a file read-only and confined (confine.h). Returns an SQLite code. The caller closes the connection
  * even after an error. */
 int ct_trace_file_open(const char *path, sqlite3 **connection);
-/* Returns why ct_trace_file_open() failed. The string is valid until the connection is closed. */
+/* Returns why ct_trace_file_open() failed. The string is valid until the connection is closed, or until this
+ * thread's next call. */
 const char *ct_trace_file_problem(const char *path, sqlite3 *connection);
 /* Returns the file's URI for SQLite, which the caller frees with sqlite3_free(), or NULL if out of memory. */
 char *ct_trace_file_uri(const char *path);

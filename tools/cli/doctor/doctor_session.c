@@ -3,6 +3,7 @@
 #include "client.h"
 #include "clock_source.h"
 #include "hindrance.h"
+#include "lock_holder.h"
 #include "printable.h"
 #include "proc.h"
 #include "schema_version.h"
@@ -289,9 +290,13 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
         snprintf(what, bytes, "is from an earlier boot: the next numbered file next to it will be written");
     else
         snprintf(what, bytes, "is a trace and will be continued");
-    const int holder = (int)ct_proc_flock_holder(status->st_ino);
+    char who[CT_LOCK_HOLDER_BYTES];
+    const pid_t holder = ct_lock_holder(&(struct ct_lock_query){ .inode = status->st_ino, .is_flock = true });
     if (!*problem && holder)
-        snprintf(problem, sizeof(problem), "process %d writes it for another session", holder);
+        snprintf(problem, sizeof(problem),
+                 ct_lock_holder_describe(holder, who) ? "%s writes it for another session"
+                                                      : "%s has locked it",
+                 who);
     if (*problem)
         MISS("database", "%s cannot be the database: %s. Use another file with --db", path, problem);
     return !*problem;
