@@ -457,9 +457,7 @@ static int place_session(struct command_line *line)
     const char *why = absolute(dir, line->shm_path, sizeof(line->shm_path));
     if (why)
         return refuse("--shm-dir", dir, why, EXIT_USAGE);
-    char inside[sizeof(line->shm_path) + 2];
-    snprintf(inside, sizeof(inside), "%s/.", line->shm_path);
-    why = ct_own_path_resolve(inside, sizeof(inside));
+    why = ct_own_path_check_folder(line->shm_path);
     line->options.shm_dir = line->shm_path;
     return why ? refuse("--shm-dir", dir, why, EXIT_FAILURE) : 0;
 }

@@ -96,6 +96,19 @@ const char *ct_own_path_resolve(char *path, size_t bytes)
     return why;
 }
 
+const char *ct_own_path_check_folder(const char *path)
+{
+    struct ct_output_target target;
+    char inside[PATH_MAX];
+    const char *why = NULL;
+    const int n = snprintf(inside, sizeof(inside), "%s/.", path);
+    if ((size_t)n < sizeof(inside)) {
+        ct_output_target_find_folder(inside, &target, &why);
+        ct_output_target_leave(&target);
+    }
+    return why;
+}
+
 int ct_own_path_follow(char *path, size_t bytes, const char **why)
 {
     struct ct_output_target target;

@@ -12,6 +12,8 @@
  * that names a link of another user, which is valid until this thread's next call. Leaves the path as it is
  * if there is no such folder, or if the result does not fit into `bytes`. */
 const char *ct_own_path_resolve(char *path, size_t bytes);
+/* Checks the links in the path of a folder in the same way, and leaves the path as it is. */
+const char *ct_own_path_check_folder(const char *path);
 /* Resolves all links in the path of an existing file. Returns 0 or -errno, and sets *why to such a sentence
  * or to NULL. Also refuses a file that another user may have planted. */
 int ct_own_path_follow(char *path, size_t bytes, const char **why);

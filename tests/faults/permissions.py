@@ -8,7 +8,7 @@ import socket
 import stat
 import subprocess
 
-from fault_test import Session, check, equal, promise, wait_for
+from fault_test import BUILD, Session, check, equal, promise, wait_for
 from users import ALICE, BOB, DENIED, Users, attempt, intrusions
 
 OTHER = BOB
@@ -206,12 +206,18 @@ def led_astray(u, owner):
         for name in ("laid", "chain"):
             for command in ([*start, "--db", shared / name / "a.db"], [*start, "--db", victim / "b.db", "--record", shared / name / "a.rec"],
                             [*start, "--db", victim / "c.db", "--shm-dir", shared / name], [u.cudatrace, "import", "--db", shared / name / "a.db", dump],
-                            [u.cudatrace, "run", "--new", "--db", shared / name / "a.db", "--", "true"]):
+                            [u.cudatrace, "run", "--new", "--db", shared / name / "a.db", "--", "true"],
+                            [u.cudatrace, "gc", "--shm-dir", shared / name]):
                 with promise("links_not_followed"):
                     done = u.run(owner, *command, status=None)
                     wanted = f"'{laid}' is a link of user {OTHER} in a directory writable by all; remove it"
                     check(done.returncode == 1 and wanted in done.stderr and done.stderr.count("\n") == 1, command, done.returncode, done.stderr)
                     equal(os.listdir(victim), [], f"files behind the link after {command}")
+        probe = BUILD / "probe/cudatrace-probe"
+        if owner == 0 and probe.exists():
+            with promise("links_not_followed"):
+                done = u.run(owner, probe, "--dry-run", "--pid", os.getpid(), "--shm-dir", shared / "laid", status=1)
+                check(wanted in done.stderr, done.stderr)
         os.symlink(shared / "laid" / "a.db", shared / "own.db")
         os.chown(shared / "own.db", owner, owner, follow_symlinks=False)
         with promise("links_not_followed"):

@@ -3,6 +3,7 @@
 #include "duration.h"
 #include "elf_reader.h"
 #include "number.h"
+#include "own_path.h"
 #include "proc_file.h"
 #include "session_names.h"
 
@@ -189,6 +190,10 @@ static int check(struct ct_probe_options *options)
         return ct_fail(EXIT_USAGE,
                        "probe: invalid session name '%s': use 1 to 48 letters, digits, '-' or '_'",
                        options->session);
+    const char *dir = options->shm_dir ? options->shm_dir : getenv(CT_SHM_DIR_ENV);
+    const char *why = dir ? ct_own_path_check_folder(dir) : NULL;
+    if (why)
+        return ct_fail(EXIT_FAILURE, "probe: --shm-dir %s: %s", dir, why);
     const int settled = options->shm_dir ? settle_shm_dir(options) : CT_GO_ON;
     if (settled != CT_GO_ON)
         return settled;

@@ -1,5 +1,7 @@
 #include "session_choice.h"
 
+#include "own_path.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -23,6 +25,9 @@ static int settle_shm_dir(const char *command, struct ct_session_choice *choice)
         dir = CT_SHM_DIR;
     if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
         return ct_fail(EXIT_USAGE, "%s: --shm-dir %s: %s", command, dir, strerror(errno));
+    const char *why = ct_own_path_check_folder(dir);
+    if (why)
+        return ct_fail(EXIT_FAILURE, "%s: --shm-dir %s: %s", command, dir, why);
     const int n = snprintf(choice->shm_dir, sizeof(choice->shm_dir), "%s%s%s", cwd, *cwd ? "/" : "", dir);
     if ((size_t)n < sizeof(choice->shm_dir) &&
         ct_session_socket_fits(choice->shm_dir, ct_session_uid(), choice->session))
