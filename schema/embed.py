@@ -4,7 +4,8 @@ string ct_sql_FILE_X instead, and CT_FILE_PARTS(ROW) has a ROW(X) for each part,
 
 For each view in the files named views*.sql, CT_VIEWS(ROW) has a row ROW(name, key, table, select), and CT_VIEWS_LISTED has all names. In a
 trace of several files, a view has the rows of all files, unless the line before the view states otherwise. With `-- files: newest KEY of
-TABLE`, the rows with a given KEY are taken only from the newest file whose TABLE contains that KEY. With `-- files: all`, the view reads
+TABLE`, the rows with a given KEY are taken only from the newest file whose TABLE contains that KEY. With `-- files: by KEY`, that
+column is different in all rows, and each file finds a row by it without reading other rows. With `-- files: all`, the view reads
 only other views, and `select` is its query, which is executed once for all files. With `-- files: its own`, the view over several files is
 created elsewhere, and has no ROW.
 
@@ -71,9 +72,10 @@ def views_of(text):
     rows = []
     for how, view, select in found:
         newest = re.fullmatch(r"newest (\w+) of (\w+)", how)
-        if not newest and how not in ("", "all", "its own"):
+        by = re.fullmatch(r"by (\w+)", how)
+        if not newest and not by and how not in ("", "all", "its own"):
             raise SystemExit(f"the view {view}: invalid line '-- files: {how}'")
-        values = [view, *(newest.groups() if newest else ("", "")), select if how == "all" else ""]
+        values = [view, *(newest.groups() if newest else (by[1], "") if by else ("", "")), select if how == "all" else ""]
         if how != "its own":
             rows.append("ROW(" + ", ".join(quoted(value).replace("\n", "\\n") if value else "NULL" for value in values) + ")")
     *listed, last = textwrap.wrap("The views: " + ", ".join(view for _, view, _ in found), 86)

@@ -95,6 +95,7 @@ SELECT function_id,
        category               -- memory, copy, set, launch, sync, module, …
   FROM function;
 
+-- files: by call_id
 CREATE VIEW calls AS
 -- All calls. call_id is the return time, so sort by call_id to list calls in the order in which they returned. A time
 -- window is a range of call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. To select calls by
@@ -126,6 +127,7 @@ SELECT call.end_ns                    AS call_id,
  CROSS JOIN function ON function.function_id = site.function_id
   LEFT JOIN status ON status.layer = function.layer AND status.status = site.status;
 
+-- files: by call_id
 CREATE VIEW long_calls AS
 -- Calls longer than a tenth of a second. With this view, all calls that began in a window can be found without reading
 -- other calls: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000 OR
@@ -134,6 +136,7 @@ CREATE VIEW long_calls AS
 SELECT call_id, start_ns, call_id - start_ns AS duration_ns
   FROM long_call;
 
+-- files: by call_id
 CREATE VIEW launches AS
 -- Kernel launches, including failed ones (see calls.status with the same call_id). If captured = 1, the launch was
 -- recorded into a graph, and nothing was run. The duration is the time of the call on the CPU, and not the time of the
@@ -178,6 +181,7 @@ SELECT shape.process_id,
   LEFT JOIN kernel ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
+-- files: by call_id
 CREATE VIEW graphs AS
 -- Graphs that were made executable (cuGraphInstantiate), with the number of nodes of each kind. Nodes of child graphs
 -- are included. Nodes in the bodies of conditional nodes are not included, because how often they run is known only on
@@ -190,6 +194,7 @@ SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
   FROM graph
  CROSS JOIN call ON call.end_ns = graph.call_id;
 
+-- files: by call_id
 CREATE VIEW graph_launches AS
 -- Launches of whole graphs. Each launch replays kernel_nodes kernels. This number is NULL if the graph has conditional
 -- nodes, or if the hook did not see the graph's construction. If captured = 1, the launch was recorded into another
@@ -206,6 +211,7 @@ SELECT graph_launch.call_id,
   FROM graph_launch
  CROSS JOIN call ON call.end_ns = graph_launch.call_id;
 
+-- files: by call_id
 CREATE VIEW copies AS
 -- Copies. The duration of an async copy is the time that it took to submit the copy, and its gb_per_s does not measure
 -- the bus. If captured = 1, the copy was recorded into a graph, and nothing was moved.
@@ -255,6 +261,7 @@ SELECT call_id, process_id, kind, async, bytes, start_ns, duration_ns,
        waited_ns
   FROM timed;
 
+-- files: by call_id
 CREATE VIEW memsets AS
 -- Memory sets.
 SELECT transfer.call_id,
@@ -324,6 +331,7 @@ SELECT process_id, role, handle, name, named_ns, until_ns
           JOIN role ON role.role = object_name.role)
  WHERE name IS NOT NULL;
 
+-- files: by call_id
 CREATE VIEW waits AS
 -- Driver calls that make the host wait for the GPU, with the handle of the stream or event (NULL: the whole context).
 SELECT call.end_ns                    AS call_id,
@@ -352,6 +360,7 @@ SELECT call.end_ns                    AS call_id,
   LEFT JOIN subject      ON subject.subject_id = call_subject.subject_id
  WHERE function.category = 'sync' AND function.layer = 'driver';
 
+-- files: by call_id
 CREATE VIEW context_switches AS
 -- Calls that create a context, make a context current, or destroy a context. These calls show each thread's context
 -- over time.
@@ -424,6 +433,7 @@ SELECT wait.call_id,
   LEFT JOIN call_subject AS record ON record.call_id = wait.recorded_id
   LEFT JOIN subject AS recorded    ON recorded.subject_id = record.subject_id;
 
+-- files: by call_id
 CREATE VIEW host_callbacks AS
 -- Functions that the program submitted to a stream, for a thread of the driver to run. The duration is the time that
 -- it took to submit the function. If captured = 1, the function was recorded into a graph.
@@ -443,6 +453,7 @@ SELECT call_subject.call_id,
  WHERE subject.role_1 = (SELECT role FROM role WHERE name = 'stream')
    AND subject.role_2 = (SELECT role FROM role WHERE name = 'host_function');
 
+-- files: by call_id
 CREATE VIEW module_loads AS
 -- Loaded code, with its size and the time that loading took.
 SELECT call_subject.call_id,
@@ -460,6 +471,7 @@ SELECT call_subject.call_id,
   JOIN function ON function.function_id = site.function_id
  WHERE function.name GLOB 'cuModuleLoad*' OR function.name GLOB 'cuLibraryLoad*';
 
+-- files: by call_id
 CREATE VIEW ranges AS
 -- NVTX annotations of the application (torch.cuda.nvtx, nvtx3). The kind is push for a range that a thread pushed and
 -- popped, start for a range that may have ended in another thread, and mark for a single point in time. The column

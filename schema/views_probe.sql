@@ -92,6 +92,7 @@ SELECT hook_call.call_id,
  CROSS JOIN field ON field.field_set_id = hook_call.field_set_id
  CROSS JOIN function ON function.function_id = field.function_id;
 
+-- files: by call_id
 CREATE VIEW hooks AS
 -- Calls in the `hook` layer. The column `fields` is a JSON object with the call's fields in order, such as
 -- {"bytes":4096,"name":"weights"}. The view `hook_fields` has a row for each field.

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 
 from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, by_tier, check, equal, fifo, needs, wait_for
-from series_test import check_series, check_truth, disk_bytes, file, files, sql, value, workload
+from series_test import check_plans, check_series, check_truth, disk_bytes, file, files, sql, value, workload
 
 needs(shm_mib=256)  # rings for all calls that are made while there is no daemon
 
@@ -54,11 +54,13 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     # A command with the path of a numbered file reads that file and all later ones.
     later = value(s, "SELECT count(*) FROM calls", file(s, 3))
     equal(later, sum(s.value("SELECT count(*) FROM calls", db=file(s, n)) for n in files(s) if n >= 3), "calls from file 3 on")
-    # A query for a window uses the index of each file instead of reading all rows.
-    plan = s.run(CUDATRACE, "sql", "--db", s.db, "EXPLAIN QUERY PLAN SELECT * FROM calls WHERE call_id BETWEEN 1 AND 2",
-                 preload=False).stdout
-    equal(plan.count("SEARCH call USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), len(files(s)), plan)
-    check("SCAN call" not in plan, plan)
+    # A query reads only the calls in its window, and joins find each call by its call_id (tests/unit/unit_files_table.c).
+    for query, read in (("SELECT * FROM calls WHERE call_id BETWEEN 1 AND 2", "WHERE call_id >= ? AND call_id <= ?"),
+                        ("SELECT name, count(*) FROM launches JOIN calls USING (call_id) GROUP BY name", "WHERE call_id = ?"),
+                        ("SELECT call_id FROM calls ORDER BY call_id DESC LIMIT 1", "ORDER BY call_id DESC")):
+        plan = s.run(CUDATRACE, "sql", "--db", s.db, f"EXPLAIN QUERY PLAN {query}", preload=False).stdout
+        check(f"{read}\n" in plan and "MATERIALIZE" not in plan, query, plan)
+    check_plans(s)
     report = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False).stdout
     equal(len(re.findall(r"^ *\d+ +exited ", report, re.M)), 1 + 2 * KILLS, report)
 

@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-from cudatrace_test import CUDATRACE, WORKLOADS, equal
+from cudatrace_test import CUDATRACE, SOURCE, WORKLOADS, check, equal
 
 
 def sql(s, query, db=None):
@@ -54,6 +54,21 @@ def check_series(s, db=None):
         equal(s.value("SELECT (SELECT sum(stored - expired) FROM totals) - (SELECT count(*) FROM calls)",
                       db=file(s, number)) or 0, 0, f"rows of file {number} that no total of it counts")
         equal(s.value("PRAGMA integrity_check", db=file(s, number)), "ok", f"file {number}")
+
+
+def check_plans(s):
+    """Checks that no section of the report and of `diff` copies the rows of a view for a join, if the view has a row for each call or launch.
+    If it did, the section would read all of these rows, or even compare each of them with each row of another table."""
+    views = re.findall(r"^-- files: by call_id\nCREATE VIEW (\w+)", "".join(path.read_text() for path in (SOURCE / "schema").glob("views*.sql")), re.M)
+    check("calls" in views and "launches" in views, "views", views)
+    copied = re.compile(rf"MATERIALIZE ({'|'.join(views)})$|SEARCH ({'|'.join(views)}) USING AUTOMATIC", re.M)
+    sections = [*(SOURCE / "schema/reports").glob("*.sql"), *(SOURCE / "schema/diffs").glob("*.sql")]
+    for section in sections:
+        for part in re.split(r"^-- name: (?!compare)\w+\n", section.read_text().partition("-- name: compare")[0], flags=re.M):
+            if "SELECT" in part:
+                plan = s.run(CUDATRACE, "sql", "--db", s.db, "-", preload=False, input="EXPLAIN QUERY PLAN\n" + part).stdout
+                check(not copied.search(plan), section.name, plan)
+    check(len(sections) > 30, "sections", sections)
 
 
 def check_truth(s):

@@ -24,9 +24,13 @@ SELECT 2;
 -- files: its own
 CREATE VIEW fourth AS
 SELECT 3;
+
+-- files: by row_id
+CREATE VIEW fifth AS
+SELECT 4;
 """
 FIRST = "-- It has a comment;\\nSELECT ';\\n' AS text -- of no use;\\n  FROM second"
-ROWS = [f'ROW("first", NULL, NULL, "{FIRST}")', 'ROW("second", "row_id", "thing", NULL)', 'ROW("third", NULL, NULL, NULL)']
+ROWS = [f'ROW("first", NULL, NULL, "{FIRST}")', 'ROW("second", "row_id", "thing", NULL)', 'ROW("third", NULL, NULL, NULL)', 'ROW("fifth", "row_id", NULL, NULL)']
 # (the error, a text)
 WRONG = (("a statement has no end", "CREATE VIEW first AS\nSELECT 1 -- no semicolon;\n"),
          ("misplaced line", "-- files: all\n\nCREATE VIEW first AS\nSELECT 1;\n"),

@@ -3,6 +3,7 @@
 #include "series.h"
 
 #include "confine.h"
+#include "files_table.h"
 #include "side_files.h"
 #include "trace_file.h"
 
@@ -126,8 +127,9 @@ bool ct_series_has_file(const struct ct_series *series, const char *path)
 /* Generated from schema/views*.sql. */
 static const struct {
     const char *view;
-    const char *key, *table; /* set if a row may continue in later files; NULL if each row is complete in a
-                              * single file */
+    const char *key, *table; /* the table is set if a row may continue in later files; NULL if each row is
+                              * complete in a single file. The key is set if it finds rows in each file, or
+                              * in the table */
     const char *select;      /* set if the view reads only other views, so that one query covers all files */
 } views[] = {
 #define ROW(view_, key_, table_, select_) { view_, key_, table_, select_ },
@@ -195,44 +197,67 @@ static void add_condition(sqlite3_str *sql, const struct scope *scope, const cha
                             has_call ? "AND" : "WHERE");
 }
 
-/* Ends the definition of a view, whose query began with begin_view(). */
-static void end_view(sqlite3_str *sql, const struct scope *scope, const char *view)
+/* How a statement reads the query of a view over several files. */
+enum reading {
+    DIRECTLY, /* SQLite combines the query with the statement */
+    BY_KEY,   /* through a table (files_table.h), once for each row of a join */
+    AT_ONCE,  /* through a table that SQLite copies for a join, with an index */
+};
+
+/* Reads rows that continue in later files at once, because there are few of them. There may be many
+ * allocations, so they are an exception. */
+static enum reading reading_of(size_t view)
 {
-    if (scope->run.id) {
-        sqlite3_str_appendall(sql, ")");
-        add_condition(sql, scope, view);
+    if (!views[view].key)
+        return DIRECTLY;
+    if (!views[view].table)
+        return BY_KEY;
+    return strcmp(views[view].table, "allocation") == 0 ? DIRECTLY : AT_ONCE;
+}
+
+/* Adds the definition of a view that reads all files. Finishes `select`. The limit keeps SQLite from
+ * combining the table with the statement, which would read it once for each row of a join. */
+static int add_definition(sqlite3_str *sql, const struct scope *scope, const char *view, sqlite3_str *select,
+                          enum reading reading, const char *key)
+{
+    char *query = sqlite3_str_finish(select), table[64];
+    int rc = query ? SQLITE_OK : SQLITE_NOMEM;
+    sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS ", view);
+    if (scope->files > 1 && reading != DIRECTLY) {
+        snprintf(table, sizeof(table), "%s_of_files", view);
+        rc = ct_files_table_add(scope->connection, table, query, reading == BY_KEY ? key : NULL);
+        sqlite3_str_appendf(sql, "SELECT * FROM %s", table);
+    } else {
+        sqlite3_str_appendf(sql, scope->run.id ? "SELECT * FROM (%z)" : "%z", query);
     }
-    sqlite3_str_appendall(sql, ";");
+    if (scope->run.id)
+        add_condition(sql, scope, view);
+    sqlite3_str_appendall(sql, scope->files > 1 && reading == AT_ONCE ? " LIMIT -1;" : ";");
+    return rc;
 }
 
-static void begin_view(sqlite3_str *sql, const struct scope *scope, const char *view)
+static int add_view(sqlite3_str *sql, size_t view, const struct scope *scope)
 {
-    sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS %s", view, scope->run.id ? "SELECT * FROM (" : "");
-}
-
-static void add_view(sqlite3_str *sql, size_t view, const struct scope *scope)
-{
-    const uint32_t files = scope->files;
     if (views[view].select) { /* reads views that select the run */
         sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS %s;", views[view].view, views[view].select);
-        return;
+        return SQLITE_OK;
     }
-    begin_view(sql, scope, views[view].view);
-    for (uint32_t i = 0; i < files; i++) {
-        sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
-        if (i > 0 && views[view].key)
-            sqlite3_str_appendf(sql, ct_sql_series_newest, ct_series_schema(i), views[view].view,
+    sqlite3_str *select = sqlite3_str_new(scope->connection);
+    for (uint32_t i = 0; i < scope->files; i++) {
+        sqlite3_str_appendall(select, i > 0 ? " UNION ALL " : "");
+        if (i > 0 && views[view].table)
+            sqlite3_str_appendf(select, ct_sql_series_newest, ct_series_schema(i), views[view].view,
                                 views[view].key, views[view].key, ct_series_schema(i - 1), views[view].table);
         else
-            sqlite3_str_appendf(sql, ct_sql_series_rows, ct_series_schema(i), views[view].view);
+            sqlite3_str_appendf(select, ct_sql_series_rows, ct_series_schema(i), views[view].view);
     }
-    end_view(sql, scope, views[view].view);
+    return add_definition(sql, scope, views[view].view, select, reading_of(view), views[view].key);
 }
 
-static void add_totals(sqlite3_str *sql, const struct scope *scope)
+static int add_totals(sqlite3_str *sql, const struct scope *scope)
 {
     const uint32_t files = scope->files;
-    begin_view(sql, scope, "totals");
+    sqlite3_str *select = sqlite3_str_new(scope->connection);
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str *earlier = sqlite3_str_new(NULL);
         for (uint32_t j = i + 1; j < files; j++)
@@ -241,31 +266,31 @@ static void add_totals(sqlite3_str *sql, const struct scope *scope)
         char *found_earlier = sqlite3_str_finish(earlier);
         const char *less = found_earlier ? found_earlier : "";
         if (i > 0)
-            sqlite3_str_appendf(sql, " UNION ALL " ct_sql_series_totals, less, ct_series_schema(i),
+            sqlite3_str_appendf(select, " UNION ALL " ct_sql_series_totals, less, ct_series_schema(i),
                                 ct_series_schema(i - 1));
         else
-            sqlite3_str_appendf(sql, ct_sql_series_newest_totals, less, ct_series_schema(i));
+            sqlite3_str_appendf(select, ct_sql_series_newest_totals, less, ct_series_schema(i));
         sqlite3_free(found_earlier);
     }
-    end_view(sql, scope, "totals");
+    return add_definition(sql, scope, "totals", select, AT_ONCE, NULL);
 }
 
-static void add_gpu_work(sqlite3_str *sql, const struct scope *scope)
+static int add_gpu_work(sqlite3_str *sql, const struct scope *scope)
 {
     const uint32_t files = scope->files;
     const char *oldest = ct_series_schema(files - 1);
-    begin_view(sql, scope, "gpu_work");
+    sqlite3_str *select = sqlite3_str_new(scope->connection);
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str *later = sqlite3_str_new(NULL);
         for (uint32_t j = i; j > 0; j--)
             sqlite3_str_appendf(later, ct_sql_series_gpu_work_call, ct_series_schema(j - 1));
         char *calls = sqlite3_str_finish(later);
-        sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
-        sqlite3_str_appendf(sql, ct_sql_series_gpu_work, calls ? calls : "", oldest, oldest,
+        sqlite3_str_appendall(select, i > 0 ? " UNION ALL " : "");
+        sqlite3_str_appendf(select, ct_sql_series_gpu_work, calls ? calls : "", oldest, oldest,
                             ct_series_schema(i));
         sqlite3_free(calls);
     }
-    end_view(sql, scope, "gpu_work");
+    return add_definition(sql, scope, "gpu_work", select, AT_ONCE, NULL);
 }
 
 /* Executes SQL statements, and frees their text. */
@@ -279,11 +304,15 @@ static int execute(sqlite3 *connection, char *statements)
 static int create_views(const struct scope *scope)
 {
     sqlite3_str *sql = sqlite3_str_new(scope->connection);
-    for (size_t view = 0; view < VIEWS; view++)
-        add_view(sql, view, scope);
-    add_totals(sql, scope);
-    add_gpu_work(sql, scope);
-    return execute(scope->connection, sqlite3_str_finish(sql));
+    int rc = SQLITE_OK;
+    for (size_t view = 0; view < VIEWS && rc == SQLITE_OK; view++)
+        rc = add_view(sql, view, scope);
+    if (rc == SQLITE_OK)
+        rc = add_totals(sql, scope);
+    if (rc == SQLITE_OK)
+        rc = add_gpu_work(sql, scope);
+    const int executed = execute(scope->connection, sqlite3_str_finish(sql));
+    return rc == SQLITE_OK ? executed : rc;
 }
 
 static int drop_views(sqlite3 *connection)
