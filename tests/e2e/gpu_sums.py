@@ -77,6 +77,16 @@ SELECT device, min(start_ns), max(end_ns),
               FROM gpu_busy
              WHERE to_ns >= ifnull(:from, 0) AND from_ns <= ifnull(:to, 9223372036854775807))
      GROUP BY 1, 2 ORDER BY 1, 2"""),
+    "queues": ("""SELECT process_id, device, context, stream, launched, latency_ns, longest_ns, depth, deepest, empty, launched_q1, launched_q2,
+                         launched_q3, launched_q4, depth_q1, depth_q2, depth_q3, depth_q4 FROM gpu_queue_sums(:from, :to, :pid) ORDER BY 1, 2, 3, 4""",
+               """SELECT process_id, device, context, stream, count(*), sum(latency_ns), max(latency_ns), sum(depth), max(depth), sum(depth = 1),
+                         sum(quarter = 0), sum(quarter = 1), sum(quarter = 2), sum(quarter = 3), sum(iif(quarter = 0, depth, 0)),
+                         sum(iif(quarter = 1, depth, 0)), sum(iif(quarter = 2, depth, 0)), sum(iif(quarter = 3, depth, 0))
+      FROM (SELECT *, 4 * (launched_ns - min(launched_ns) OVER ()) / (max(launched_ns) OVER () - min(launched_ns) OVER () + 1) AS quarter
+              FROM launch_queue
+             WHERE launched_ns BETWEEN ifnull(:from, 0) AND ifnull(:to, 9223372036854775807)
+               AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid)))
+     GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""),
     "recordings": ("SELECT * FROM gpu_recording_times() ORDER BY device, process_id, recording",
                    "SELECT * FROM gpu_recordings ORDER BY device, process_id, recording"),
 }

@@ -1,5 +1,6 @@
 #include "trace_open.h"
 
+#include "gpu_queue.h"
 #include "gpu_sums.h"
 #include "own_time.h"
 #include "say.h"
@@ -92,9 +93,9 @@ sqlite3 *ct_trace_open(const char *path, struct ct_series *found)
         return NULL;
     }
     sqlite3 *connection = NULL;
-    const bool is_open = ct_series_open(series, &connection) == SQLITE_OK &&
-                         ct_own_time_add(connection) == SQLITE_OK &&
-                         ct_gpu_sums_add(connection, NULL) == SQLITE_OK;
+    const bool is_open =
+        ct_series_open(series, &connection) == SQLITE_OK && ct_own_time_add(connection) == SQLITE_OK &&
+        ct_gpu_sums_add(connection, NULL) == SQLITE_OK && ct_gpu_queue_add(connection) == SQLITE_OK;
     if (!is_open)
         ct_fail(0, "cannot read '%s': %s", path, ct_trace_file_problem(series->path[0], connection));
     if (!is_open || !is_ours(path, connection)) {

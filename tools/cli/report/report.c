@@ -2,6 +2,7 @@
  * report. */
 #include "report.h"
 
+#include "gpu_queue.h"
 #include "gpu_sums.h"
 #include "own_time.h"
 #include "printable.h"
@@ -224,6 +225,7 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
 static void add_functions(sqlite3 *connection, const struct report *report)
 {
     ct_own_time_add(connection);
+    ct_gpu_queue_add(connection);
     ct_gpu_sums_add(connection, report->gpu_sums);
 }
 
