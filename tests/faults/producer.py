@@ -44,7 +44,7 @@ FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
 # calls cannot be read at the same time, and would not agree.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
-ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun", "gpu.idle")  # points that other tests reach
+ELSEWHERE = ("lock.waiting", "ring_resize.waiting", "slots.exchanged", "driver_functions.fork_begun", "gpu.idle", "gpu.hangs")  # points that other tests reach
 
 # Each row is (promise, machine, workload, {test point: outcome}). If a point has two outcomes, the first is for a process that is killed
 # when it first reaches the point, and the second is for any later time. A machine is a function, defined below, that runs the daemon and
