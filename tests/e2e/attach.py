@@ -579,7 +579,7 @@ def detached_without_daemon(s):
 
 # (mode of the program, number of threads, number of attaches)
 ROUNDS = by_tier(1, 3)
-LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
+LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS), ("fork", 3, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
 TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing,

@@ -521,6 +521,38 @@ def cancellable(s):
     p.end()
 
 
+CALLING = """
+HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: call() and None)
+VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)(lambda *_: call() or 1)
+c = ctypes.CDLL(None)
+c.signal(10, HANDLER)
+raise_ = c["raise"]
+"""
+
+
+def with_locks(s):
+    """Checks that calls in a signal handler, and while a thread holds a lock of the loader, are left alone, because the visit could wait for
+    ever. Another call is visited."""
+    p = Obeying(s)
+    equal(p.do("exec(" + repr(CALLING) + ", globals())"), "None", "the preparation")
+    for line, answer, why in (("raise_(10)", "0", "in signal handlers"),
+                              ("c.dl_iterate_phdr(VISITOR, None)", "1", "while a thread loaded or unloaded a library")):
+        p.order(f"[{line} for _ in iter(lambda: select.select([0], [], [], 0.001)[0], [0])].count({answer}) > 0")
+        said = attach(s, p.pid, "--wait", "1s", status=1)
+        check(f"was not changed: all its CUDA calls were made {why}" in said, said)
+        p.order("0")
+        equal((p.child.stdout.readline(), p.child.stdout.readline()), ("True\n", "0\n"), "the results of the calls")
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    equal(p.do("raise_(10)"), "0", "a signal")
+    a.await_armed(p.pid)
+    equal(p.do("call()"), "0", "the result of a call that is visited")
+    a.await_line("is recorded")
+    a.end()
+    equal(recorded(s, p.pid), 1, "calls")
+    p.end()
+
+
 def confined(s):
     """Checks that a recorded process survives its detach if it has installed a filter that kills it for the system calls of a detach, without
     the hook's notice."""
@@ -541,7 +573,7 @@ def confined(s):
 
 TESTS = {
     test.__name__: test for test in (without_first, with_kernels_thread, frozen, forking, limited, interrupted, denied, dispatching, confining, without_daemon,
-                                     opening, opening_and_calling, closing, cancellable, confined)
+                                     opening, opening_and_calling, closing, cancellable, with_locks, confined)
 }
 if not INLINE:  # which stops all threads
     TESTS |= {test.__name__: test for test in (transferring, transferring_alone)}

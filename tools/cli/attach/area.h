@@ -30,10 +30,13 @@ struct ct_area_data {
     uint64_t hook_offset;
     uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type; /* addresses in the C
                                                                                     * library */
+    uint64_t find_atfork;
     uint64_t all_signals, signals;
+    uint64_t asked_stack; /* the stack pointer of the thread that asks for a grant; 0: none has asked */
     int32_t cancel_before;
-    uint32_t ran;   /* 1 once the stopped thread has finished its routine */
-    uint32_t grant; /* CT_AREA_GRANT_… */
+    uint32_t ran;        /* 1 once the stopped thread has finished its routine */
+    uint32_t grant;      /* CT_AREA_GRANT_… */
+    uint32_t forks_wait; /* 1: fork() waits until no thread is loading the hook. Set once in a process */
     char path[96];
     char why[CT_DATA_WHY_BYTES];
     struct ct_visit visit;
@@ -66,7 +69,7 @@ static inline bool ct_area_has_thunks(const struct ct_area *area)
 {
     const uint32_t state = area->data.state;
     return area->address && (state == CT_AREA_ARMED || state == CT_AREA_ASKING || state == CT_AREA_LATE ||
-                             state == CT_AREA_ASYNC);
+                             state == CT_AREA_ALONE);
 }
 /* Write and read the area's data. Return false if the process no longer has the area's memory. */
 bool ct_area_write(const struct ct_area *area);

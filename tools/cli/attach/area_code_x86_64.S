@@ -138,6 +138,7 @@ ct_area_code_common:
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
         movaps  %xmm\n, \n*16(%rsp)
         .endr
+        movq    %rsp, DATA(ASKED_STACK)
         /* This code has no unwind information, so a cancellation in it would skip the handlers of the
          * program's frames. The type has no effect on other threads, and setting it is no system call. */
         pushq   $CANCEL_DEFERRED
@@ -163,6 +164,7 @@ ct_area_code_common:
         movl    $__NR_getpid, %eax
         syscall
         cmpl    %eax, DATA(PID)
+        movl    $CT_AREA_GRANT_NO, %eax
         jne     be_late
         /* A signal handler may have interrupted the wait, and another thread may have asked meanwhile. */
         movl    $CT_AREA_ASKING, %eax
@@ -181,6 +183,7 @@ ct_area_code_common:
         movl    $CANCEL_DISABLE, %edi
         leaq    DATA(CANCEL_BEFORE), %rsi
         call    *DATA(CANCEL)
+        call    make_forks_wait
         call    visit
         movl    %r13d, (%r12)
         leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
@@ -205,7 +208,7 @@ ct_area_code_common:
         /* A pending cancellation acts when the type is set, which is therefore the last step. */
 leave_alone:
         movl    $CT_AREA_ASKING, %eax
-        movl    $CT_AREA_ASYNC, %ecx
+        movl    $CT_AREA_ALONE, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
         movl    $CANCEL_ASYNCHRONOUS, %edi
         movq    %rsp, %rsi
@@ -213,8 +216,11 @@ leave_alone:
         addq    $16, %rsp
         jmp     go_on
 be_late:
-        movl    $CT_AREA_ASKING, %eax
         movl    $CT_AREA_LATE, %ecx
+        movl    $CT_AREA_ALONE, %edx
+        cmpl    $CT_AREA_GRANT_LATER, %eax
+        cmovel  %edx, %ecx
+        movl    $CT_AREA_ASKING, %eax
         lock cmpxchgl %ecx, DATA(STATE)
 go_on:
         RESTORE_VECTORS
@@ -255,6 +261,32 @@ take_out_checked:
 4:      testl   %r12d, %r12d
         jnz     1b
         ret
+
+/* Registers a handler of fork(), unless an earlier visit has. */
+make_forks_wait:
+        subq    $8, %rsp
+        movl    $1, %eax
+        xchgl   %eax, DATA(FORKS_WAIT)
+        testl   %eax, %eax
+        jnz     1f
+        leaq    fork_begins(%rip), %rdi
+        xorl    %esi, %esi
+        xorl    %edx, %edx
+        xorl    %ecx, %ecx
+        call    *DATA(ATFORK)
+1:      addq    $8, %rsp
+        ret
+
+/* Runs in a thread that is about to fork. A child that is made while another thread is loading a library could
+ * not load any. */
+fork_begins:
+        movl    $GRANT_TURNS, %ecx
+1:      cmpl    $CT_AREA_TAKING, DATA(STATE)
+        jne     2f
+        pause
+        decl    %ecx
+        jnz     1b
+2:      ret
 
 /* Sets the signal mask to *rsi, and stores the old mask in *rdx unless rdx is 0. */
 set_signals:

@@ -39,14 +39,17 @@
 #define CT_DATA_CANCEL        80
 #define CT_DATA_ERRNO         88
 #define CT_DATA_CANCEL_TYPE   96
-#define CT_DATA_ALL_SIGNALS   104
-#define CT_DATA_SIGNALS       112
-#define CT_DATA_CANCEL_BEFORE 120
-#define CT_DATA_RAN           124
-#define CT_DATA_GRANT         128
-#define CT_DATA_PATH          132
-#define CT_DATA_WHY           228
-#define CT_DATA_WHY_BYTES     412
+#define CT_DATA_ATFORK        104
+#define CT_DATA_ALL_SIGNALS   112
+#define CT_DATA_SIGNALS       120
+#define CT_DATA_ASKED_STACK   128
+#define CT_DATA_CANCEL_BEFORE 136
+#define CT_DATA_RAN           140
+#define CT_DATA_GRANT         144
+#define CT_DATA_FORKS_WAIT    148
+#define CT_DATA_PATH          152
+#define CT_DATA_WHY           248
+#define CT_DATA_WHY_BYTES     392
 #define CT_DATA_VISIT         640
 #define CT_DATA_REQUEST       648 /* a field of the visit */
 #define CT_DATA_PRODUCER      664 /* a field of the visit */
@@ -58,13 +61,14 @@
 #define CT_AREA_DONE   3 /* the visit is over and the answer is set */
 #define CT_AREA_ASKING 4 /* a thread has entered a thunk and waits for a grant, without a system call */
 #define CT_AREA_LATE   5 /* there was no grant, and the call was made; the thunks are still there */
-#define CT_AREA_ASYNC  6 /* like LATE, because the thread may be cancelled at any instruction */
+#define CT_AREA_ALONE  6 /* like LATE, but this thread could not have been visited at that time */
 
 /* The command's answer to a thread that asks. Since the command has examined the process, the program may
  * have forbidden the system calls of a visit. */
-#define CT_AREA_GRANT_NONE 0
-#define CT_AREA_GRANT_YES  1
-#define CT_AREA_GRANT_NO   2
+#define CT_AREA_GRANT_NONE  0
+#define CT_AREA_GRANT_YES   1
+#define CT_AREA_GRANT_NO    2
+#define CT_AREA_GRANT_LATER 3 /* not in this call */
 
 /* Equals CT_VISIT_DONE of enum ct_visit_answer. */
 #define CT_AREA_ANSWER_DONE 1

@@ -46,6 +46,9 @@ bool ct_attachment_fail_with(struct ct_attachment *attachment, int error)
         { -EPERM, "may not be traced: a debugger has attached to it, or the permissions are insufficient; "
                   "see `cudatrace doctor`" },
         { -ETIMEDOUT, "has no thread that stops: all are blocked in the kernel or frozen" },
+        { -EKEYREJECTED,
+          "has just installed a system call filter (seccomp), which may kill it for the system "
+          "calls of attach: start it with `cudatrace run`" },
         { -ENOSYS, "has no system call instruction in its C library" },
         { -EMFILE, "has reached its limit of open files (ulimit -n); attach needs one more temporarily" },
         { -EFBIG, "may not write files as large as the library (ulimit -f): start it with a higher limit" },
@@ -83,6 +86,15 @@ void ct_attachment_end(struct ct_attachment *attachment)
              is_recorded ? ": its earlier calls are recorded" : ", before it was recorded");
     ct_attachment_print(attachment, text);
     attachment->state = is_recorded ? CT_ATTACHMENT_OVER : CT_ATTACHMENT_FAILED;
+}
+
+void ct_attachment_fail_alone(struct ct_attachment *attachment)
+{
+    char text[256];
+    snprintf(text, sizeof(text),
+             "was not changed: all its CUDA calls were made %s; try again, or start it with `cudatrace run`",
+             attachment->alone_why);
+    ct_attachment_fail(attachment, text);
 }
 
 void ct_attachment_fail_answered(struct ct_attachment *attachment)

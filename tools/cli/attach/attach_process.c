@@ -1,5 +1,6 @@
 #include "attach_process.h"
 
+#include "asker.h"
 #include "attach_message.h"
 
 #include "client.h"
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MS_NS = 1000000, REARMS = 3 /* after calls that were not answered in time */ };
+enum { MS_NS = 1000000, REARMS = 3 /* after calls that were not answered in time */, DISARMS = 20 };
 /* How long to wait for a busy hook, and for the locks on all processes together. The hook stays busy for a
  * long time if hundreds of threads take their lanes one after the other on a few processors. */
 #define LEAVE_NS UINT64_C(20000000000)
@@ -182,6 +183,7 @@ static int visit(struct ct_attachment *attachment, const struct ct_visit *reques
                                           .find_cancel = target->find_cancel,
                                           .find_errno = target->find_errno,
                                           .find_cancel_type = target->find_cancel_type,
+                                          .find_atfork = target->find_atfork,
                                           .inner_pid = target->inner_pid };
     if (!error)
         error = ct_visitor_prepare(&attachment->visitor, &plan);
@@ -213,8 +215,13 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
         ct_target_check_dispatch(target);
     if (ct_is_interrupted_or_hung_up())
         return ct_attachment_fail(attachment, "was not attached to, because the command was interrupted");
-    if (target->kind == CT_TARGET_FINE && ct_area_has_thunks(&attachment->visitor.area))
+    /* Calls may enter a thunk at any time. */
+    for (int i = 0;
+         i < DISARMS && target->kind == CT_TARGET_FINE && ct_area_has_thunks(&attachment->visitor.area);
+         i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = i * MS_NS }, NULL);
         ct_visitor_disarm(&attachment->visitor);
+    }
     if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
         return false;
     target->may_have_no_slots = attachment->is_inline;
@@ -258,8 +265,18 @@ static void take_answer(struct ct_attachment *attachment)
         ct_attachment_fail_answered(attachment);
 }
 
+/* Leaves thunks that could not be removed. They only jump to their functions. */
+static void fail_interrupted(struct ct_attachment *attachment)
+{
+    if (attachment->visitor.area.data.state != CT_AREA_IDLE)
+        ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_LATE);
+    ct_attachment_fail(attachment,
+                       "was not recorded: something interrupts its CUDA calls again and again, such "
+                       "as a signal handler that jumps out of them");
+}
+
 /* Removes the thunks of a process without a visit, and reports the reason. */
-static void give_up(struct ct_attachment *attachment)
+static void give_up(struct ct_attachment *attachment, bool is_long_over)
 {
     const struct ct_area_data *data = &attachment->visitor.area.data;
     const uint32_t before = data->state;
@@ -273,15 +290,15 @@ static void give_up(struct ct_attachment *attachment)
     const int error = ct_visitor_disarm(&attachment->visitor);
     if (error)
         ct_attachment_fail_with(attachment, error);
-    else if (data->state != CT_AREA_IDLE)
+    else if (data->state != CT_AREA_IDLE && !is_long_over)
         return; /* a thread has just entered a thunk */
+    else if (data->state != CT_AREA_IDLE || before == CT_AREA_ASKING)
+        fail_interrupted(attachment);
     else if (before == CT_AREA_LATE)
         ct_attachment_fail(attachment, "was not recorded: its calls were made before attach answered, which "
                                        "the processors are too busy for; try again");
-    else if (before == CT_AREA_ASYNC || attachment->async_ns)
-        ct_attachment_fail(attachment, "was not changed: all its CUDA calls were made by threads that may be "
-                                       "cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS); start it "
-                                       "with `cudatrace run`");
+    else if (attachment->alone_why)
+        ct_attachment_fail_alone(attachment);
     else if (is_stopped)
         ct_attachment_fail(attachment, "makes no CUDA call, because a signal has stopped it: resume it with "
                                        "kill -CONT; it was not changed");
@@ -317,25 +334,36 @@ static bool is_there(struct ct_attachment *attachment)
 /* Answers a thread that asks for a grant. A signal handler or a cancellation may have ended its wait. */
 static void answer(struct ct_attachment *attachment)
 {
+    struct ct_visitor *visitor = &attachment->visitor;
     const uint64_t now_ns = ct_monotonic_ns();
-    if (attachment->visitor.asked_ns == 0) {
-        attachment->visitor.asked_ns = now_ns;
-        const uint32_t grant = has_confined_itself(attachment) ? CT_AREA_GRANT_NO : CT_AREA_GRANT_YES;
-        ct_area_set(&attachment->visitor.area, CT_DATA_GRANT, grant);
-    } else if (now_ns - attachment->visitor.asked_ns > ASKING_NS) {
-        ct_visitor_rearm(&attachment->visitor);
+    if (visitor->asked_ns == 0 && visitor->area.data.asked_stack != 0) {
+        visitor->asked_ns = now_ns;
+        const bool is_confined = has_confined_itself(attachment);
+        attachment->later_why =
+            is_confined ? NULL : ct_asker_not_now(&attachment->target, visitor->area.data.asked_stack);
+        ct_area_set(&visitor->area, CT_DATA_GRANT,
+                    is_confined             ? CT_AREA_GRANT_NO
+                    : attachment->later_why ? CT_AREA_GRANT_LATER
+                                            : CT_AREA_GRANT_YES);
+    } else if (visitor->asked_ns != 0 && now_ns - visitor->asked_ns > ASKING_NS) {
+        ct_visitor_rearm(visitor);
     }
 }
 
-/* Waits for a call by another thread. Whenever the area is armed, there are a few nanoseconds in which a
- * cancellation skips the program's handlers, so the area is armed rarely. */
-static void arm_after_async(struct ct_attachment *attachment)
+/* Waits for another call. Whenever the area is armed, there are a few nanoseconds in which a cancellation
+ * skips the program's handlers, so the area is armed rarely. */
+static void arm_after_alone(struct ct_attachment *attachment)
 {
     enum { PAUSE_NS = 100 * MS_NS };
     const uint64_t now_ns = ct_monotonic_ns();
-    if (now_ns - attachment->async_ns < PAUSE_NS)
+    if (now_ns - attachment->alone_ns < PAUSE_NS)
         return;
-    attachment->async_ns = now_ns;
+    attachment->alone_ns = now_ns;
+    attachment->alone_why =
+        attachment->later_why
+            ? attachment->later_why
+            : "by threads that may be cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS)";
+    attachment->later_why = NULL;
     ct_visitor_rearm(&attachment->visitor);
 }
 
@@ -353,18 +381,25 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     }
     const uint64_t waited_ns = ct_monotonic_ns() - attachment->armed_ns;
     const uint32_t state = attachment->visitor.area.data.state;
-    if (state == CT_AREA_ASKING) {
+    const bool is_long_over = waited_ns > patience_ns && waited_ns - patience_ns > 2 * ASKING_NS;
+    if (state != CT_AREA_TAKING)
+        attachment->taking_ns = 0;
+    else if (attachment->taking_ns == 0)
+        attachment->taking_ns = ct_monotonic_ns();
+    if (state == CT_AREA_ASKING && !is_long_over) {
         answer(attachment);
+    } else if (attachment->taking_ns && ct_monotonic_ns() - attachment->taking_ns > LEAVE_NS) {
+        ct_attachment_fail(attachment, "has a thread that is still loading the hook: detach it later");
     } else if (state == CT_AREA_LATE && attachment->rearms < REARMS) {
         attachment->rearms++;
         ct_visitor_rearm(&attachment->visitor);
-    } else if (state == CT_AREA_ASYNC && waited_ns <= patience_ns) {
-        arm_after_async(attachment);
+    } else if (state == CT_AREA_ALONE && waited_ns <= patience_ns) {
+        arm_after_alone(attachment);
     } else if (state != CT_AREA_TAKING && (state != CT_AREA_ARMED || waited_ns > patience_ns)) {
         if (state == CT_AREA_DONE)
             take_answer(attachment);
         else
-            give_up(attachment);
+            give_up(attachment, is_long_over);
         if (attachment->state == CT_ATTACHMENT_FAILED && attachment->target.kind == CT_TARGET_FINE)
             leave_made(attachment);
     } else if (waited_ns > UINT64_C(1000) * MS_NS && !attachment->is_waiting_said) {

@@ -244,6 +244,19 @@ uint64_t ct_image_symbol(const struct ct_image *image, const char *name)
     return found;
 }
 
+uint64_t ct_image_object(const struct ct_image *image, const char *name, size_t *bytes)
+{
+    for (size_t i = 0; i < image->symbol_count; i++) {
+        const Elf64_Sym *symbol = &image->symbols[i];
+        if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
+            symbol->st_name >= image->strings_bytes || strcmp(image->strings + symbol->st_name, name) != 0)
+            continue;
+        *bytes = symbol->st_size;
+        return image->bias + symbol->st_value;
+    }
+    return 0;
+}
+
 static bool holds(const struct ct_image *image, const Elf64_Phdr *segment, uint64_t address, size_t bytes)
 {
     const uint64_t begin = image->bias + segment->p_vaddr;

@@ -36,6 +36,9 @@ const char *ct_image_function(const struct ct_image *image, size_t index, uint64
  * default version is used. */
 uint64_t ct_image_symbol(const struct ct_image *image, const char *name);
 
+/* Returns an object's address, and sets its size, or returns 0 if the image does not define it. */
+uint64_t ct_image_object(const struct ct_image *image, const char *name, size_t *bytes);
+
 enum ct_image_use { CT_IMAGE_NONE, CT_IMAGE_TEXT, CT_IMAGE_DATA };
 /* Returns how the image's headers declare these bytes: as code, as data that stays writable, or as
  * neither. */

@@ -321,7 +321,8 @@ static void let_go(struct ct_stop *stop)
 int ct_stop_seize(struct ct_stop *stop, pid_t thread)
 {
     stop->thread = thread;
-    const int error = ct_tracer_seize(thread, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
+    const int error =
+        ct_tracer_seize(thread, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC, &stop->suspends_filters);
     stop->is_gone = error && error != -EPERM; /* -EPERM: perhaps this tracer has seized it before */
     return stop->is_gone ? -EAGAIN : 0;
 }
@@ -448,6 +449,18 @@ static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
     return ptrace(PTRACE_SETREGS, stop->thread, NULL, registers) != 0 ? -ESRCH : 0;
 }
 
+/* Another thread may install a filter for all threads at any time. */
+bool ct_stop_is_filtered(const struct ct_stop *stop)
+{
+    char file[32], text[4096];
+    int mode = 0;
+    snprintf(file, sizeof(file), "task/%d/status", (int)stop->thread);
+    if (stop->suspends_filters || ct_proc_read(stop->memory->pid, file, text, sizeof(text)) != 0)
+        return false;
+    const char *at = strstr(text, "\nSeccomp:");
+    return at && sscanf(at, "\nSeccomp: %d", &mode) == 1 && mode != 0;
+}
+
 int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                      uint64_t e, uint64_t f)
 {
@@ -460,7 +473,7 @@ int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, 
     registers.r10 = d;
     registers.r8 = e;
     registers.r9 = f;
-    int error = begin_code(stop, &registers);
+    int error = ct_stop_is_filtered(stop) ? -EKEYREJECTED : begin_code(stop, &registers);
     for (int stops = 0; !error && stops < 2; stops++) /* at the call's entry and exit */
         error = go_on(stop, PTRACE_SYSCALL, is_call_stop);
     if (!error && ptrace(PTRACE_GETREGS, stop->thread, NULL, &registers) != 0)

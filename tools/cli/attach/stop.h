@@ -20,13 +20,14 @@ struct ct_stop {
     uint64_t signals;                  /* the mask of signals that the thread blocks */
     void *vectors;                     /* the thread's vector registers; NULL if not saved */
     size_t vectors_bytes;
-    bool is_changed; /* the thread's registers have been changed */
-    bool is_resting; /* the thread is at a stop from which it can be released */
-    bool is_running; /* the thread has been resumed and has not stopped again */
-    bool is_gone;    /* the thread has exited */
-    int fault;       /* the signal that ended our code; 0: none */
-    siginfo_t held;  /* a signal from another process, held back until the end; si_signo is 0 if there is
-                      * none */
+    bool suspends_filters; /* the thread's system calls pass its seccomp filters */
+    bool is_changed;       /* the thread's registers have been changed */
+    bool is_resting;       /* the thread is at a stop from which it can be released */
+    bool is_running;       /* the thread has been resumed and has not stopped again */
+    bool is_gone;          /* the thread has exited */
+    int fault;             /* the signal that ended our code; 0: none */
+    siginfo_t held; /* a signal from another process, held back until the end; si_signo is 0 if there is
+                     * none */
     uint64_t began_ns, took_ns;
 };
 
@@ -44,8 +45,10 @@ int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_
 int ct_stop_seize(struct ct_stop *stop, pid_t thread);
 int ct_stop_interrupt(struct ct_stop *stop);
 int ct_stop_await(struct ct_stop *stop, uint64_t until_ns);
+/* Returns whether the thread has a seccomp filter that would examine its system calls. */
+bool ct_stop_is_filtered(const struct ct_stop *stop);
 /* Makes the thread execute a system call. Returns the call's result or -errno, which is -ESRCH if the process
- * has exited. */
+ * has exited. If the thread is filtered, returns -EKEYREJECTED instead. */
 int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                      uint64_t e, uint64_t f);
 /* Runs the code at `begin` until the code sets the word at `ran` and loops, and then stops the thread again.

@@ -208,7 +208,12 @@ static bool check_libraries(struct ct_target *target)
     target->find_cancel = ct_image_symbol(&c_library, "pthread_setcancelstate");
     target->find_errno = ct_image_symbol(&c_library, "__errno_location");
     target->find_cancel_type = ct_image_symbol(&c_library, "pthread_setcanceltype");
+    target->find_atfork = ct_image_symbol(&c_library, "__register_atfork");
     ct_image_close(&c_library);
+    if (ct_image_find(&loader, &target->memory, "ld-linux-x86-64.so.2") == 0) {
+        target->loader_state = ct_image_object(&loader, "_rtld_global", &target->loader_state_bytes);
+        ct_image_close(&loader);
+    }
     /* Before glibc 2.34. */
     if (!target->find_dlopen && ct_image_find(&loader, &target->memory, "libdl.so.2") == 0) {
         target->find_dlopen = ct_image_symbol(&loader, "dlopen");
@@ -216,7 +221,7 @@ static bool check_libraries(struct ct_target *target)
         ct_image_close(&loader);
     }
     const bool has_all = target->find_dlopen && target->find_dlerror && target->find_cancel &&
-                         target->find_errno && target->find_cancel_type;
+                         target->find_errno && target->find_cancel_type && target->find_atfork;
     return has_all || refuse(target, CT_TARGET_REFUSED,
                              "has an unknown C library, without dlopen() or pthread_setcancelstate()");
 }

@@ -26,7 +26,9 @@ struct ct_target {
     char name[64]; /* the program's name, printable */
     struct ct_memory memory;
     /* Addresses of functions in the process's C library. */
-    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type;
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type, find_atfork;
+    uint64_t loader_state; /* address of the loader's locks and other state; 0: unknown */
+    size_t loader_state_bytes;
     struct ct_driver_slots slots;
     bool may_have_no_slots; /* accept a driver without slots, because they will be made (made_slots.h) */
     char driver[256];       /* path of the driver's file as seen by the process */

@@ -34,7 +34,7 @@ struct task {
 
 static struct task *own; /* the tracer's task */
 
-int ct_tracer_seize(pid_t thread, long options)
+static int seize(pid_t thread, long options)
 {
     unsigned state = atomic_load(&own->state) / STATES * STATES + STATES + IS_SEIZING;
     atomic_store(&own->state, state);
@@ -45,6 +45,17 @@ int ct_tracer_seize(pid_t thread, long options)
             pause();
     }
     return -error;
+}
+
+int ct_tracer_seize(pid_t thread, long options, bool *suspends_filters)
+{
+    /* The kernel permits this to root, unless root itself has a filter. */
+    *suspends_filters = true;
+    const int error = seize(thread, options | PTRACE_O_SUSPEND_SECCOMP);
+    if (error != -EPERM && error != -EINVAL)
+        return error;
+    *suspends_filters = false;
+    return seize(thread, options);
 }
 
 bool ct_tracer_sees_dispatch(pid_t thread)

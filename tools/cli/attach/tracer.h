@@ -15,8 +15,9 @@ int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes);
 
 /* Seizes a thread with ptrace. Called by the tracer. If the thread was stopped by a signal in a frozen
  * control group, the kernel waits until the group is thawed. After two seconds, ct_tracer_run() gives up then
- * and returns -ETIMEDOUT. Returns 0 or -errno. */
-int ct_tracer_seize(pid_t thread, long options);
+ * and returns -ETIMEDOUT. Sets *suspends_filters if the thread's system calls pass its seccomp filters while
+ * it is seized. Returns 0 or -errno. */
+int ct_tracer_seize(pid_t thread, long options, bool *suspends_filters);
 
 /* Returns whether a thread that the tracer has stopped uses Syscall User Dispatch (user_dispatch.h). Kernels
  * before Linux 6.4 do not report it, and false is returned. */

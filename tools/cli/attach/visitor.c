@@ -113,6 +113,8 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->find_cancel = plan->find_cancel;
     data->find_errno = plan->find_errno;
     data->find_cancel_type = plan->find_cancel_type;
+    data->find_atfork = plan->find_atfork;
+    data->asked_stack = 0;
     data->all_signals = ~UINT64_C(0);
     snprintf(data->path, sizeof(data->path), "%s", "");
     memset(data->why, 0, sizeof(data->why));
@@ -216,8 +218,11 @@ bool ct_visitor_look(struct ct_visitor *visitor)
 
 bool ct_visitor_rearm(struct ct_visitor *visitor)
 {
+    const uint64_t none = 0;
     visitor->asked_ns = 0;
-    return ct_area_set(&visitor->area, CT_DATA_GRANT, CT_AREA_GRANT_NONE) &&
+    return ct_memory_write(visitor->memory, visitor->area.address + CT_AREA_DATA + CT_DATA_ASKED_STACK, &none,
+                           sizeof(none)) &&
+           ct_area_set(&visitor->area, CT_DATA_GRANT, CT_AREA_GRANT_NONE) &&
            ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
 }
 
@@ -232,6 +237,8 @@ int ct_visitor_disarm(struct ct_visitor *visitor)
 static int leave_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
 {
     (void)act;
+    if (ct_stop_is_filtered(stop) && !ct_area_set(&visitor->area, CT_DATA_REQUEST, CT_VISIT_LEAVE_CONFINED))
+        return -ESRCH;
     return ct_area_leave(&visitor->area, stop);
 }
 

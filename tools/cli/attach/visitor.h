@@ -19,7 +19,7 @@ struct ct_visitor {
 struct ct_visitor_plan {
     const struct ct_driver_slots *slots;
     const struct ct_visit *visit;
-    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type;
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type, find_atfork;
     uint64_t made_list; /* address of the made slots; 0: none */
     uint32_t made_count;
     int32_t inner_pid;
