@@ -22,6 +22,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -394,17 +395,7 @@ void ct_gpu_await_driver(void)
     atomic_store_explicit(&ct_gpu_is_awaiting, true, memory_order_relaxed);
 }
 
-/* The program's last thread would otherwise not end the process. */
-static void end_with_last_thread(void)
-{
-    const uint32_t now = atomic_load_explicit(&phase, memory_order_acquire);
-    if ((now == PHASE_STARTING || now == PHASE_ON) && ct_system_begin()) {
-        const bool is_last = ct_program_threads(ct_fork_pid()) == 2;
-        ct_system_end();
-        if (is_last)
-            ct_gpu_quit();
-    }
-}
+static void end_with_last_thread(void);
 
 /* Begins a recording unless there is one. */
 static void begin(struct ct_segment *segment)
@@ -529,6 +520,25 @@ static void end_thread(enum order given)
 void ct_gpu_quit(void)
 {
     end_thread(ORDER_EXIT);
+}
+
+/* Ends the recording with the program's last thread, because its thread would otherwise keep the process. The
+ * C library would also run the program's exit handlers in that thread, which has no context of the driver. A
+ * thread that hangs in CUPTI is not waited for. The C library ends a process with status 0 after its last
+ * thread. */
+static void end_with_last_thread(void)
+{
+    typedef void exit_function(int status);
+    if ((!is_recording() && atomic_load(&thread_id) == 0) || !ct_system_begin())
+        return;
+    const bool is_last = ct_program_threads(ct_fork_pid()) == 2 && (is_recording() || has_thread());
+    ct_system_end();
+    if (!is_last)
+        return;
+    ct_gpu_quit();
+    exit_function *const end_process = (exit_function *)(uintptr_t)ct_symbol_of_library("exit");
+    if (end_process && has_thread())
+        end_process(EXIT_SUCCESS);
 }
 
 void ct_gpu_close(void)

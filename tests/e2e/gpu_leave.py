@@ -136,6 +136,22 @@ def last_thread():
         s.check_identity()
 
 
+def last_thread_without_recording():
+    """If the recording does not begin, the exit handlers run in the program's last thread, which has a context. If CUPTI hangs, the process
+    ends nevertheless."""
+    times = by_tier(5, 20)
+    for env, rounds in (({"SIMCUPTI_REFUSE": "cuptiSubscribe_v2=999"}, times), ({"SIMCUPTI_TAKEN": "x"}, times),
+                        ({"SIMCUPTI_HANG": "cuptiSubscribe_v2"}, 1), ({"SIMCUPTI_HANG": "cuptiActivityFlushAll"}, 1)):
+        with Session() as s:
+            s.start_daemon()
+            s.cudatrace("set", "--gpu", "on")
+            for _ in range(rounds):
+                s.run(WORKLOADS / "gpu_work", "--rounds", 4, "--end", "thread", env={"LD_LIBRARY_PATH": f"{DRIVER_PATH}:{SIMCUPTI}", **env})
+            s.flush()
+            equal(s.value("SELECT count(*) FROM processes WHERE state = 'exited'"), rounds, "processes")
+            s.check_identity()
+
+
 def vfork():
     """The child of vfork() begins no recording, because its threads end with it. The parent's next call does."""
     with Session() as s:
@@ -218,6 +234,7 @@ def hanging():
             s.check_identity()
 
 
-for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, vfork, confined, permitted, hanging):
+for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, last_thread_without_recording, vfork, confined,
+             permitted, hanging):
     print(case.__name__, flush=True)
     case()
