@@ -25,7 +25,7 @@ struct work {
 
 /* A period in which a process keeps a device busy. Work that begins before its end extends it. */
 struct period {
-    size_t share; /* place in the sums */
+    size_t share; /* place in the sums, plus 1; 0: none yet */
     int64_t process_id, from_ns, to_ns, alone_ns;
     bool is_open;
 };
@@ -36,8 +36,8 @@ struct device {
     int64_t until_ns;
     char *ended; /* the name of the work that ended at until_ns */
     size_t ended_room;
-    int64_t begun_ns,
-        window_begun_ns; /* of the first wanted work, and of the first in the window; NONE: none yet */
+    /* Starts of the first wanted work, and of the first in the window; NONE: none yet. */
+    int64_t begun_ns, window_begun_ns;
     /* Wanted work in the window. */
     size_t busy; /* place in the sums, plus 1; 0: none yet */
     int64_t covered_ns[PARTS];
