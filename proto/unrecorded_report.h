@@ -64,7 +64,7 @@ static inline socklen_t ct_unrecorded_address(struct sockaddr_un *address, const
 /* Returns whether the process at the other end of a connection belongs to the user whose daemon is meant, or
  * to root. Any user may bind the name of a session's socket. `map` is this process's uid_map, and `receiver`
  * is the user's number in the parent of this user namespace, as in the address. Users that the map lacks
- * cannot be told apart. Makes one system call, getsockopt(). */
+ * look the same. Makes one system call, getsockopt(). */
 static inline bool ct_unrecorded_is_daemon(int fd, const char *map, uint32_t receiver)
 {
     struct ucred peer;

@@ -108,7 +108,7 @@ def compare(s, what, bounds=(None, None), pid=None):
 
 
 def thread_calls(random, tid, ends):
-    """Returns the calls of a thread, of which some are inside others, without equal ends."""
+    """Returns the calls of a thread. Some are inside others, and no two end at the same time."""
     calls, at = [], random.randrange(5)
     for _ in range(random.randrange(5, 40)):
         begin, end = at + random.randrange(1, 30), at + random.randrange(31, 80)

@@ -11,24 +11,29 @@
 /* Adds table-valued functions to the connection. Their arguments (from_ns, to_ns, only_pid) may be NULL. The
  * columns `device`, `process_id`, `host_state` and `host_call` are those of the views.
  *
- * gpu_busy_sums: a row for each device that did work of the process in the window.
- *   from_ns, to_ns              the first work's start and the last work's end, cut off at the window
- *   busy_ns, kernel_ns, copy_ns, both_ns, graph_ns, computing_ns
- *                               the time in which any work ran, or kernels, copies, kernels or copies, whole
- * graphs, kernels or whole graphs. Each time counts once first_ns, last_ns           of all devices: from the
- * first kernel or whole graph to the last, or from the first work to the last if there is none; the window if
- * there is one early_ns, late_ns           the parts of busy_ns before first_ns and after last_ns kernels,
- * copies, sets, graphs  the numbers of pieces of work
+ * gpu_busy_sums has a row for each device that did work of the process in the window:
  *
- * gpu_idle_sums: the view gpu_idle_calls, summed up by device, host_state and host_call. With a pid, only
- * gaps that end with work of that process, except before its first work on the device. gaps, idle_ns a gap
- * that is partly in the window counts in proportion period_ns                   like idle_ns, but between
- * first_ns and last_ns of gpu_busy_sums longest_ns, from_ns, ended, begun  of the longest gap
+ *   from_ns, to_ns       the start of the first work and the end of the last, cut off at the window
+ *   busy_ns, …           the time in which any work ran, or kernels (kernel_ns), copies (copy_ns), either of
+ *                        them (both_ns), whole graphs (graph_ns), kernels or whole graphs (computing_ns)
+ *   first_ns, last_ns    of all devices: from the first kernel or whole graph to the last. Without one, from
+ *                        the first work to the last. If there is a window, the window
+ *   early_ns, late_ns    the parts of busy_ns before first_ns and after last_ns
+ *   kernels, copies, sets, graphs
+ *                        the numbers of pieces of work
  *
- * gpu_share_sums: the view gpu_busy, summed up by device and process. Ignores the pid.
- *   busy_ns, alone_ns, periods, from_ns, to_ns
+ * gpu_idle_sums sums up the view gpu_idle_calls by device, host_state and host_call. With a pid, only gaps
+ * count that end with work of that process, except before its first work on the device:
  *
- * gpu_recording_times: the view gpu_recordings. Ignores all arguments. */
+ *   gaps, idle_ns        a gap that is partly in the window counts in proportion
+ *   period_ns            like idle_ns, but between first_ns and last_ns of gpu_busy_sums
+ *   longest_ns, from_ns, ended, begun
+ *                        of the longest gap
+ *
+ * gpu_share_sums sums up the view gpu_busy by device and process, and ignores the pid. Its columns are
+ * busy_ns, alone_ns, periods, from_ns and to_ns.
+ *
+ * gpu_recording_times has the rows of the view gpu_recordings, and ignores all arguments. */
 struct ct_gpu_sums_cache;
 /* Several connections that see the same state of the trace may share a cache, which must outlive them.
  * Without a cache, each use of a function reads all work. Returns an SQLite code. */

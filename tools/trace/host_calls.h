@@ -22,7 +22,7 @@ void ct_host_calls_close(struct ct_host_calls *calls);
 
 /* Looks for the thread that made the call `call_id`. Then, ct_host_calls_next() returns the driver calls of
  * this thread that returned up to `call_id` and after `after_ns`, the last one first, until it returns false.
- * Is fast if `call_id` is one of the last million calls up to the largest one asked for. */
+ * Is fast if `call_id` is one of the last 262,144 calls up to the largest `call_id` so far. */
 void ct_host_calls_find(struct ct_host_calls *calls, int64_t call_id, int64_t after_ns);
 bool ct_host_calls_next(struct ct_host_calls *calls, struct ct_host_call *call);
 

@@ -1,7 +1,6 @@
 #include "trace_open.h"
 
 #include "gpu_queue.h"
-#include "gpu_sums.h"
 #include "own_time.h"
 #include "say.h"
 #include "schema_version.h"
@@ -81,6 +80,14 @@ static void note_ignored(const struct ct_series *series)
     }
 }
 
+int ct_trace_add_functions(sqlite3 *connection, struct ct_gpu_sums_cache *cache)
+{
+    int rc = ct_own_time_add(connection);
+    if (rc == SQLITE_OK)
+        rc = ct_gpu_queue_add(connection);
+    return rc == SQLITE_OK ? ct_gpu_sums_add(connection, cache) : rc;
+}
+
 sqlite3 *ct_trace_open(const char *path, struct ct_series *found)
 {
     struct ct_series ours, *series = found ? found : &ours;
@@ -93,9 +100,8 @@ sqlite3 *ct_trace_open(const char *path, struct ct_series *found)
         return NULL;
     }
     sqlite3 *connection = NULL;
-    const bool is_open =
-        ct_series_open(series, &connection) == SQLITE_OK && ct_own_time_add(connection) == SQLITE_OK &&
-        ct_gpu_sums_add(connection, NULL) == SQLITE_OK && ct_gpu_queue_add(connection) == SQLITE_OK;
+    const bool is_open = ct_series_open(series, &connection) == SQLITE_OK &&
+                         ct_trace_add_functions(connection, NULL) == SQLITE_OK;
     if (!is_open)
         ct_fail(0, "cannot read '%s': %s", path, ct_trace_file_problem(series->path[0], connection));
     if (!is_open || !is_ours(path, connection)) {

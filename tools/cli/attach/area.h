@@ -63,8 +63,8 @@ static inline bool ct_area_records(const struct ct_area *area)
 {
     return area->address && area->data.state == CT_AREA_DONE && area->data.answer == CT_VISIT_DONE;
 }
-/* Returns whether thunks are in the driver's slots, or may be. The area was left in this state by a command
- * that was killed, or was inherited from a parent process. */
+/* Returns whether thunks are in the driver's slots, or may be, while no thread is loading the hook. A killed
+ * command leaves the area in such a state, and a child inherits it. */
 static inline bool ct_area_has_thunks(const struct ct_area *area)
 {
     const uint32_t state = area->data.state;

@@ -279,7 +279,6 @@ static void fail_interrupted(struct ct_attachment *attachment)
 static void give_up(struct ct_attachment *attachment, bool is_long_over)
 {
     const struct ct_area_data *data = &attachment->visitor.area.data;
-    const uint32_t before = data->state;
     /* Check before the visit whether a signal has stopped the process, because the visit briefly resumes a
      * stopped thread. */
     const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
@@ -292,16 +291,16 @@ static void give_up(struct ct_attachment *attachment, bool is_long_over)
         ct_attachment_fail_with(attachment, error);
     else if (data->state != CT_AREA_IDLE && !is_long_over)
         return; /* a thread has just entered a thunk */
-    else if (data->state != CT_AREA_IDLE || before == CT_AREA_ASKING)
-        fail_interrupted(attachment);
-    else if (before == CT_AREA_LATE)
-        ct_attachment_fail(attachment, "was not recorded: its calls were made before attach answered, which "
-                                       "the processors are too busy for; try again");
-    else if (attachment->alone_why)
-        ct_attachment_fail_alone(attachment);
-    else if (is_stopped)
+    else if (data->state == CT_AREA_IDLE && is_stopped)
         ct_attachment_fail(attachment, "makes no CUDA call, because a signal has stopped it: resume it with "
                                        "kill -CONT; it was not changed");
+    else if (data->state == CT_AREA_IDLE && attachment->alone_why)
+        ct_attachment_fail_alone(attachment);
+    else if (data->state == CT_AREA_IDLE && attachment->rearms > 0)
+        ct_attachment_fail(attachment, "was not recorded: its calls were made before attach answered, which "
+                                       "the processors are too busy for; try again");
+    else if (data->state != CT_AREA_IDLE || attachment->was_answered)
+        fail_interrupted(attachment);
     else
         ct_attachment_fail(attachment,
                            "made no CUDA call in this time and was not changed; use --wait to wait longer");
@@ -338,6 +337,7 @@ static void answer(struct ct_attachment *attachment)
     const uint64_t now_ns = ct_monotonic_ns();
     if (visitor->asked_ns == 0 && visitor->area.data.asked_stack != 0) {
         visitor->asked_ns = now_ns;
+        attachment->was_answered = true;
         const bool is_confined = has_confined_itself(attachment);
         attachment->later_why =
             is_confined ? NULL : ct_asker_not_now(&attachment->target, visitor->area.data.asked_stack);

@@ -29,6 +29,7 @@ struct ct_attachment {
     const char *alone_why, *later_why; /* of that call, and of the one that asks now; NULL: none */
     uint64_t taking_ns;                /* since when a thread is loading the hook; 0: none is */
     uint32_t rearms;                   /* after calls that were not answered in time */
+    bool was_answered;                 /* a thread has asked, and the command has answered */
     bool is_waiting_said;
 };
 

@@ -262,3 +262,12 @@ bool ct_thread_runs_code(pid_t pid, pid_t thread)
         field = strchr(field + 1, ' ');
     return field && !(strtoul(field, NULL, 10) & (IO_WORKER | USER_WORKER));
 }
+
+int ct_thread_filter_mode(pid_t pid, pid_t thread)
+{
+    char file[32], text[4096];
+    int mode = 0;
+    snprintf(file, sizeof(file), "task/%d/status", (int)thread);
+    const char *at = ct_proc_read(pid, file, text, sizeof(text)) == 0 ? strstr(text, "\nSeccomp:") : NULL;
+    return at && sscanf(at, "\nSeccomp: %d", &mode) == 1 ? mode : 0;
+}

@@ -65,6 +65,8 @@ pid_t ct_memory_sharer(const struct ct_memory *memory);
  * other threads have exited. Threads that the kernel runs for the process (io_uring, vhost) never execute it.
  */
 bool ct_thread_runs_code(pid_t pid, pid_t thread);
+/* Returns the thread's seccomp mode, or 0 if it has none or has exited. */
+int ct_thread_filter_mode(pid_t pid, pid_t thread);
 /* Returns the mapping that contains the address, or NULL if there is none. */
 const struct ct_mapping *ct_memory_at(const struct ct_memory *memory, uint64_t address);
 

@@ -452,13 +452,7 @@ static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
 /* Another thread may install a filter for all threads at any time. */
 bool ct_stop_is_filtered(const struct ct_stop *stop)
 {
-    char file[32], text[4096];
-    int mode = 0;
-    snprintf(file, sizeof(file), "task/%d/status", (int)stop->thread);
-    if (stop->suspends_filters || ct_proc_read(stop->memory->pid, file, text, sizeof(text)) != 0)
-        return false;
-    const char *at = strstr(text, "\nSeccomp:");
-    return at && sscanf(at, "\nSeccomp: %d", &mode) == 1 && mode != 0;
+    return !stop->suspends_filters && ct_thread_filter_mode(stop->memory->pid, stop->thread) != 0;
 }
 
 int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,

@@ -227,27 +227,26 @@ static bool check_libraries(struct ct_target *target)
 }
 
 /* Returns the seccomp mode of a thread that has one, or 0. */
-static long long filter_mode(const struct ct_target *target)
+static int filter_mode(const struct ct_target *target)
 {
-    char path[64], file[300], status[4096];
-    long long mode = 0;
+    char path[64];
+    int mode = 0;
     snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
     DIR *tasks = opendir(path);
-    for (struct dirent *task; tasks && mode <= 0 && (task = readdir(tasks)) != NULL;) {
-        snprintf(file, sizeof(file), "task/%s/status", task->d_name);
-        if (task->d_name[0] != '.' && ct_proc_read((int32_t)target->pid, file, status, sizeof(status)) == 0)
-            mode = status_number(status, "\nSeccomp:");
+    for (struct dirent *task; tasks && mode == 0 && (task = readdir(tasks)) != NULL;) {
+        const pid_t thread = (pid_t)strtol(task->d_name, NULL, 10);
+        mode = thread > 0 ? ct_thread_filter_mode(target->pid, thread) : 0;
     }
     if (tasks)
         closedir(tasks);
-    return mode > 0 ? mode : 0;
+    return mode;
 }
 
 bool ct_target_check_filters(struct ct_target *target)
 {
-    const long long mode = filter_mode(target);
+    const int mode = filter_mode(target);
     return mode == 0 || refuse(target, CT_TARGET_REFUSED,
-                               "has a system call filter (seccomp mode %lld), which may kill it for the "
+                               "has a system call filter (seccomp mode %d), which may kill it for the "
                                "system calls of attach: start it with `cudatrace run`",
                                mode);
 }
@@ -331,7 +330,7 @@ bool ct_target_check_dispatch(struct ct_target *target)
 
 bool ct_target_is_confined(const struct ct_target *target)
 {
-    return filter_mode(target) > 0 || ct_process_dispatches(&target->memory);
+    return filter_mode(target) != 0 || ct_process_dispatches(&target->memory);
 }
 
 bool ct_target_has_ended(const struct ct_target *target)

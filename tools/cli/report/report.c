@@ -2,14 +2,12 @@
  * report. */
 #include "report.h"
 
-#include "gpu_queue.h"
-#include "gpu_sums.h"
-#include "own_time.h"
 #include "printable.h"
 #include "run_choice.h"
 #include "sessions.h"
 #include "subcommand.h"
 #include "trace_file.h"
+#include "trace_open.h"
 
 #include "schema_sql.h"
 
@@ -221,14 +219,6 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
     sqlite3_finalize(statement);
 }
 
-/* Adds the functions that the sections use. If one is missing, the sections report it. */
-static void add_functions(sqlite3 *connection, const struct report *report)
-{
-    ct_own_time_add(connection);
-    ct_gpu_queue_add(connection);
-    ct_gpu_sums_add(connection, report->gpu_sums);
-}
-
 /* Returns whether a section is run in the first round, even if it is not printed. */
 static bool is_needed(size_t s)
 {
@@ -270,7 +260,7 @@ static void run_all(struct report *report)
     while (readers == 0 || (readers < THREADS_MAX && readers < cores && readers < wanted)) {
         reader[readers] = (struct reader){ .report = report };
         if (ct_series_open(&report->series, &reader[readers].connection) == SQLITE_OK)
-            add_functions(reader[readers].connection, report);
+            ct_trace_add_functions(reader[readers].connection, report->gpu_sums);
         readers++;
     }
     agree(reader, readers);
@@ -291,13 +281,13 @@ struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope
     const struct report report = { .scope = *scope,
                                    .format = CT_FORMAT_JSON,
                                    .gpu_sums = ct_gpu_sums_cache_new() };
-    add_functions(connection, &report);
+    ct_trace_add_functions(connection, report.gpu_sums);
     for (size_t s = 0; s < SECTIONS; s++) {
         sections[s].wanted = !repeats_verdict(&sections[s]);
         if (sections[s].wanted)
             run_section(s, connection, &report);
     }
-    ct_gpu_sums_add(connection, NULL);
+    ct_trace_add_functions(connection, NULL);
     ct_gpu_sums_cache_free(report.gpu_sums);
     *count = SECTIONS;
     return sections;
