@@ -165,8 +165,8 @@ int ct_trace_file_open(const char *path, sqlite3 **connection)
     if (refusal(path))
         return SQLITE_CANTOPEN;
     char *uri = ct_trace_file_uri(path);
-    int rc =
-        uri ? sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) : SQLITE_NOMEM;
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    int rc = uri ? sqlite3_open_v2(uri, connection, flags, NULL) : SQLITE_NOMEM;
     sqlite3_free(uri);
     if (!*connection)
         return SQLITE_NOMEM;
