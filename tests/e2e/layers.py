@@ -47,10 +47,11 @@ def grow(choice, clock, level=0):
     return Call(clock, layer, [choice.choice(FUNCTIONS[layer]), *[lambda: grow(choice, clock, max(1, level))] * count])
 
 
-def ticking(choice, now):
+def ticking(choice, now, jump_us=0):
+    """Returns a clock. With jump_us, one tick of fifty takes up to that long."""
     def clock():
         nonlocal now
-        now += THREADS * choice.randrange(1, 20)
+        now += THREADS * choice.randrange(1, jump_us // THREADS if jump_us and choice.random() < 0.02 else 20)
         return now
     return clock
 
@@ -134,6 +135,20 @@ def many_inside(s):
     equal(own_times(s, imported(s, "many", calls)), expected(calls), "own times")
 
 
+def long_calls(s):
+    """Checks calls that are short or long, so that some of the earlier calls can be forgotten. A long call may enclose hundreds of them."""
+    choice, calls = random.Random(seed()), []
+    for number, (pid, tid) in enumerate(((10, 10), (20, 20))):
+        clock = ticking(choice, number, 400000)
+        for _ in range(4):
+            calls += [(pid, tid, grow(choice, clock)) for _ in range(300)]
+            calls.append((pid, tid, Call(clock, "library", [FUNCTIONS["library"][0], *[lambda: grow(choice, clock, 1)] * 300])))
+    trace = imported(s, "long", calls)
+    check(s.value("SELECT count(*) FROM long_calls", db=trace) > 100, "there are few long calls")
+    equal(own_times(s, trace), expected(calls), "own times")
+
+
 with Session() as session:
     trees(session)
+    long_calls(session)
     many_inside(session)

@@ -42,6 +42,7 @@ struct ct_stream {
     int64_t rows_max, rows, position;
     struct kept_site *sites;
     uint32_t epoch;
+    uint64_t sites_read;
     struct ct_names texts;
     int error;
 };
@@ -121,6 +122,7 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
             .has_failed = sqlite3_column_int(file->site, 9) != 0,
             .recorded_ns = sqlite3_column_int64(file->site, 10),
             .file = number,
+            .number = ++stream->sites_read,
         };
     } else if (rc != SQLITE_DONE) {
         stream->error = rc;

@@ -21,6 +21,7 @@ struct ct_site {
     bool has_failed;
     int64_t recorded_ns; /* when the process's last recording began; 0: unknown */
     uint32_t file;       /* the file that contains the site, 0 being the newest */
+    uint64_t number;     /* sites with the same number are the same; from 1 */
 };
 
 struct ct_stream_call {

@@ -1,13 +1,30 @@
 #include "computed_table.h"
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ARGUMENTS = 3 };
 
+/* The result of a computation. */
+struct kept {
+    struct kept *next;
+    const struct ct_computation *computation;
+    pthread_mutex_t lock; /* for the other fields, held while computing */
+    bool is_computed;
+    struct ct_scope scope;
+    void *result;
+};
+struct ct_computed_cache {
+    pthread_mutex_t lock; /* for the list */
+    struct kept *kept;
+};
+
 /* What the connection knows of a function. */
 struct function {
     const struct ct_computed_table *table;
-    void *client;
+    struct ct_computed_cache *cache;
     sqlite3 *connection;
     int columns;
 };
@@ -17,9 +34,80 @@ struct table {
 };
 struct cursor {
     sqlite3_vtab_cursor base;
-    struct ct_computed_rows rows;
-    size_t at;
+    const char *row; /* the first one */
+    size_t count, at;
+    void *own; /* the result, if it is not in a cache */
 };
+
+/* ---- the cache ---- */
+
+struct ct_computed_cache *ct_computed_cache_new(void)
+{
+    struct ct_computed_cache *cache = calloc(1, sizeof(*cache));
+    if (cache)
+        pthread_mutex_init(&cache->lock, NULL);
+    return cache;
+}
+
+void ct_computed_cache_free(struct ct_computed_cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->kept) {
+        struct kept *kept = cache->kept;
+        cache->kept = kept->next;
+        kept->computation->release(kept->result);
+        pthread_mutex_destroy(&kept->lock);
+        free(kept);
+    }
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+/* Returns the computation's place in the cache, or NULL if out of memory. */
+static struct kept *place_of(struct ct_computed_cache *cache, const struct ct_computation *computation)
+{
+    pthread_mutex_lock(&cache->lock);
+    struct kept *kept = cache->kept;
+    while (kept && kept->computation != computation)
+        kept = kept->next;
+    if (!kept && (kept = calloc(1, sizeof(*kept))) != NULL) {
+        pthread_mutex_init(&kept->lock, NULL);
+        kept->computation = computation;
+        kept->next = cache->kept;
+        cache->kept = kept;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return kept;
+}
+
+/* Sets *result to the cached result, or to NULL if the cache has one for another scope. Returns an SQLite
+ * code. */
+static int find_cached(const struct function *function, const struct ct_scope *scope, void **result)
+{
+    struct kept *kept = place_of(function->cache, function->table->computation);
+    int rc = SQLITE_OK;
+    *result = NULL;
+    if (!kept)
+        return SQLITE_NOMEM;
+    pthread_mutex_lock(&kept->lock);
+    if (!kept->is_computed) {
+        rc = kept->computation->compute(function->connection, scope, &kept->result);
+        kept->is_computed = rc == SQLITE_OK;
+        kept->scope = *scope;
+    }
+    if (!kept->is_computed) {
+        kept->computation->release(kept->result);
+        kept->result = NULL;
+    } else if (kept->scope.from_ns == scope->from_ns && kept->scope.to_ns == scope->to_ns &&
+               kept->scope.pid == scope->pid) {
+        *result = kept->result;
+    }
+    pthread_mutex_unlock(&kept->lock);
+    return rc;
+}
+
+/* ---- the tables ---- */
 
 static const struct function *function_of(const sqlite3_vtab_cursor *cursor)
 {
@@ -55,8 +143,9 @@ static int table_connect(sqlite3 *connection, void *client, int argc, const char
 {
     (void)argc, (void)argv;
     const struct function *function = client;
-    if (!has_view(connection, function->table->view)) {
-        *error = sqlite3_mprintf("no such table: %s", function->table->view);
+    const char *view = function->table->computation->view;
+    if (!has_view(connection, view)) {
+        *error = sqlite3_mprintf("no such table: %s", view);
         return SQLITE_ERROR;
     }
     struct table *made = sqlite3_malloc(sizeof(*made));
@@ -114,15 +203,33 @@ static int cursor_open(sqlite3_vtab *table, sqlite3_vtab_cursor **result)
 
 static void release(struct cursor *cursor)
 {
-    if (cursor->rows.owner)
-        function_of(&cursor->base)->table->release(cursor->rows.owner);
-    cursor->rows = (struct ct_computed_rows){ 0 };
+    function_of(&cursor->base)->table->computation->release(cursor->own);
+    cursor->own = NULL;
+    cursor->count = 0;
 }
 
 static int cursor_close(sqlite3_vtab_cursor *base)
 {
     release((struct cursor *)base);
     sqlite3_free(base);
+    return SQLITE_OK;
+}
+
+static int find_rows(struct cursor *cursor, const struct function *function, const struct ct_scope *scope)
+{
+    const struct ct_computed_table *table = function->table;
+    void *result = NULL;
+    release(cursor);
+    cursor->at = 0;
+    int rc = function->cache ? find_cached(function, scope, &result) : SQLITE_OK;
+    if (rc == SQLITE_OK && !result) {
+        rc = table->computation->compute(function->connection, scope, &cursor->own);
+        result = cursor->own;
+    }
+    if (rc != SQLITE_OK)
+        return rc;
+    memcpy(&cursor->row, (const char *)result + table->rows_at, sizeof(cursor->row));
+    memcpy(&cursor->count, (const char *)result + table->count_at, sizeof(cursor->count));
     return SQLITE_OK;
 }
 
@@ -141,9 +248,7 @@ static int cursor_filter(sqlite3_vtab_cursor *base, int given, const char *name,
             *arguments[i] = sqlite3_value_int64(*argv);
         argv++;
     }
-    release(cursor);
-    cursor->at = 0;
-    return function->table->compute(function->connection, &scope, function->client, &cursor->rows);
+    return find_rows(cursor, function, &scope);
 }
 
 static int cursor_next(sqlite3_vtab_cursor *base)
@@ -155,7 +260,7 @@ static int cursor_next(sqlite3_vtab_cursor *base)
 static int cursor_eof(sqlite3_vtab_cursor *base)
 {
     const struct cursor *cursor = (struct cursor *)base;
-    return cursor->at >= cursor->rows.count;
+    return cursor->at >= cursor->count;
 }
 
 static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int number)
@@ -165,8 +270,7 @@ static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
     if (number >= function->columns)
         return SQLITE_OK;
     const struct ct_computed_column *column = &function->table->columns[number];
-    const char *at =
-        (const char *)cursor->rows.row + cursor->at * function->table->row_bytes + column->offset;
+    const char *at = cursor->row + cursor->at * function->table->row_bytes + column->offset;
     if (column->type == CT_COMPUTED_TEXT)
         sqlite3_result_text(context, *(const char *const *)at, -1, SQLITE_TRANSIENT);
     else if (column->type == CT_COMPUTED_REAL)
@@ -195,12 +299,13 @@ static const sqlite3_module module = {
     .xRowid = cursor_rowid,
 };
 
-int ct_computed_add(sqlite3 *connection, const struct ct_computed_table *table, void *client)
+int ct_computed_add(sqlite3 *connection, const struct ct_computed_table *table,
+                    struct ct_computed_cache *cache)
 {
     struct function *function = sqlite3_malloc(sizeof(*function));
     if (!function)
         return SQLITE_NOMEM;
-    *function = (struct function){ .table = table, .client = client, .connection = connection };
+    *function = (struct function){ .table = table, .cache = cache, .connection = connection };
     while (table->columns[function->columns].name)
         function->columns++;
     return sqlite3_create_module_v2(connection, table->name, &module, function, sqlite3_free);

@@ -23,26 +23,35 @@ struct ct_computed_column {
     size_t offset; /* in a row */
 };
 
-struct ct_computed_rows {
-    const void *row;
-    size_t count;
-    void *owner; /* what release() frees */
+/* What one or more tables take their rows from. */
+struct ct_computation {
+    const char *view; /* the view that compute() reads. Without it, as in a trace of an older version, queries
+                       * that use the tables cannot be prepared */
+    /* Computes for a part of the trace. Sets *result, even after an error. Returns an SQLite code. */
+    int (*compute)(sqlite3 *connection, const struct ct_scope *scope, void **result);
+    void (*release)(void *result); /* NULL is ignored */
 };
 
 struct ct_computed_table {
     const char *name;
-    const char *view; /* the view that compute() reads. Without it, as in a trace of an older version, queries
-                       * that use the function cannot be prepared */
+    const struct ct_computation *computation;
     const struct ct_computed_column *columns; /* the last one has no name */
     size_t row_bytes;
-    /* Computes the rows for a part of the trace. Returns an SQLite code. */
-    int (*compute)(sqlite3 *connection, const struct ct_scope *scope, void *client,
-                   struct ct_computed_rows *rows);
-    void (*release)(void *owner);
+    size_t rows_at, count_at; /* offsets in the result: of the address of the first row, and of the number of
+                               * rows, a size_t */
 };
 
-/* Adds the function to the connection, or replaces it. `client` is passed to compute(), and must outlive the
- * connection, like `table`. Returns an SQLite code. */
-int ct_computed_add(sqlite3 *connection, const struct ct_computed_table *table, void *client);
+/* The results of computations. Connections that see the same state of the trace may share a cache, which must
+ * outlive them. A result is kept for the scope that a computation is first used with. Threads that need the
+ * same result wait while one of them computes it. */
+struct ct_computed_cache;
+/* Returns NULL if out of memory. */
+struct ct_computed_cache *ct_computed_cache_new(void);
+void ct_computed_cache_free(struct ct_computed_cache *cache);
+
+/* Adds the function to the connection, or replaces it. Without a cache (NULL), each use of the function
+ * computes its rows. The table must outlive the connection. Returns an SQLite code. */
+int ct_computed_add(sqlite3 *connection, const struct ct_computed_table *table,
+                    struct ct_computed_cache *cache);
 
 #endif

@@ -155,9 +155,11 @@ static int read_launches(struct queue *queue, sqlite3 *connection, const struct 
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static void release(void *owner)
+static void release(void *result)
 {
-    struct queue *queue = owner;
+    struct queue *queue = result;
+    if (!queue)
+        return;
     free(queue->row);
     ct_intern_finish(&queue->streams);
     free(queue);
@@ -177,22 +179,18 @@ static void keep_rows(struct queue *queue)
     queue->rows = kept;
 }
 
-static int compute(sqlite3 *connection, const struct ct_scope *scope, void *client,
-                   struct ct_computed_rows *rows)
+static int compute(sqlite3 *connection, const struct ct_scope *scope, void **result)
 {
-    (void)client;
     struct queue *queue = calloc(1, sizeof(*queue));
+    *result = queue;
     if (!queue)
         return SQLITE_NOMEM;
     queue->first_ns = INT64_MAX;
-    rows->owner = queue;
     ct_intern_init(&queue->streams, 4 * sizeof(int64_t), SIZE_MAX, 1);
     int rc = find_bounds(queue, connection, scope);
     if (rc == SQLITE_OK && queue->first_ns <= queue->last_ns)
         rc = read_launches(queue, connection, scope);
     keep_rows(queue);
-    rows->row = queue->row;
-    rows->count = queue->rows;
     return rc;
 }
 
@@ -223,13 +221,16 @@ static const struct ct_computed_column columns[] = {
 };
 #undef NUMBER
 
-int ct_gpu_queue_add(sqlite3 *connection)
+int ct_gpu_queue_add(sqlite3 *connection, struct ct_computed_cache *cache)
 {
+    static const struct ct_computation computation = { .view = "launch_queue",
+                                                       .compute = compute,
+                                                       .release = release };
     static const struct ct_computed_table gpu_queue_sums = { .name = "gpu_queue_sums",
-                                                             .view = "launch_queue",
+                                                             .computation = &computation,
                                                              .columns = columns,
                                                              .row_bytes = sizeof(struct row),
-                                                             .compute = compute,
-                                                             .release = release };
-    return ct_computed_add(connection, &gpu_queue_sums, NULL);
+                                                             .rows_at = offsetof(struct queue, row),
+                                                             .count_at = offsetof(struct queue, rows) };
+    return ct_computed_add(connection, &gpu_queue_sums, cache);
 }

@@ -2,7 +2,7 @@
 #ifndef CT_GPU_QUEUE_H
 #define CT_GPU_QUEUE_H
 
-#include <sqlite3.h>
+#include "computed_table.h"
 
 /* Adds the table-valued function gpu_queue_sums(from_ns, to_ns, only_pid), which sums up the view
  * launch_queue by stream. All arguments may be NULL. Each use reads all work twice, the second time in the
@@ -15,6 +15,6 @@
  *                                      the same in each quarter of the time from the first launch to the last
  *
  * Returns an SQLite code. */
-int ct_gpu_queue_add(sqlite3 *connection);
+int ct_gpu_queue_add(sqlite3 *connection, struct ct_computed_cache *cache);
 
 #endif

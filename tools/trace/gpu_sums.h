@@ -4,7 +4,7 @@
 #ifndef CT_GPU_SUMS_H
 #define CT_GPU_SUMS_H
 
-#include "scope.h"
+#include "computed_table.h"
 
 #include <sqlite3.h>
 
@@ -33,13 +33,8 @@
  * gpu_share_sums sums up the view gpu_busy by device and process, and ignores the pid. Its columns are
  * busy_ns, alone_ns, periods, from_ns and to_ns.
  *
- * gpu_recording_times has the rows of the view gpu_recordings, and ignores all arguments. */
-struct ct_gpu_sums_cache;
-/* Several connections that see the same state of the trace may share a cache, which must outlive them.
- * Without a cache, each use of a function reads all work. Returns an SQLite code. */
-int ct_gpu_sums_add(sqlite3 *connection, struct ct_gpu_sums_cache *cache);
-/* Returns NULL if out of memory. */
-struct ct_gpu_sums_cache *ct_gpu_sums_cache_new(void);
-void ct_gpu_sums_cache_free(struct ct_gpu_sums_cache *cache);
+ * gpu_recording_times has the rows of the view gpu_recordings, and ignores all arguments. Returns an SQLite
+ * code. */
+int ct_gpu_sums_add(sqlite3 *connection, struct ct_computed_cache *cache);
 
 #endif

@@ -31,12 +31,18 @@ struct outer {
     int64_t own_ns[OWN_LAYERS];
 };
 
+struct interval {
+    int64_t from_ns, to_ns;
+};
+
 /* A call takes the calls that began after it off the end of the list, because they are inside it. */
 struct own_thread {
     int64_t process_id;
     struct outer *outer;
-    size_t count, room;
+    size_t count, room, full;            /* full: the count at which calls are forgotten */
     int64_t first_ns, last_ns, outer_ns; /* of calls that returned in the window */
+    struct interval *open;               /* long calls that have begun */
+    size_t opens, opens_room;
 };
 
 struct own_row {
@@ -46,8 +52,18 @@ struct own_row {
     int64_t calls, total_ns, own_ns, inside_ns[OWN_LAYERS];
 };
 
+/* The thread and the row of a site's calls, which follow from other properties of the site. */
+struct own_place {
+    uint64_t number; /* of the site; 0: unused */
+    size_t thread, row;
+};
+enum { PLACES = 1 << 12, OUTER_FEW = 1 << 8, OUTER_MOST = 1 << 15 };
+
 struct own_times {
     struct ct_stream *stream;
+    struct own_place place[PLACES];  /* by the number of the site */
+    struct ct_stream_call long_call; /* the next long call */
+    bool has_long;
     struct ct_intern threads_found, rows_found; /* numbers from 1 */
     struct own_thread *thread;
     struct own_row *row;
@@ -91,14 +107,15 @@ static void *entry_of(struct ct_intern *found, const void *key, void *table, siz
     return entry;
 }
 
-static struct own_thread *thread_of(struct own_times *times, const struct ct_stream_call *call)
+static struct own_thread *thread_of(struct own_times *times, const struct ct_site *site)
 {
-    const int64_t key[] = { call->site.process_id, call->site.tid };
+    const int64_t key[] = { site->process_id, site->tid };
     bool is_new;
     struct own_thread *thread = entry_of(&times->threads_found, key, &times->thread, &times->threads,
                                          &times->threads_room, sizeof(*thread), &is_new);
     if (thread && is_new)
-        *thread = (struct own_thread){ .process_id = call->site.process_id, .first_ns = INT64_MAX };
+        *thread =
+            (struct own_thread){ .process_id = site->process_id, .first_ns = INT64_MAX, .full = OUTER_FEW };
     return thread;
 }
 
@@ -114,6 +131,25 @@ static struct own_row *row_of(struct own_times *times, int64_t process_id, const
                                  .name = site ? site->name : NULL,
                                  .layer = site ? layer_of(site) : OWN_PROGRAM };
     return row;
+}
+
+/* Finds the thread and the row of a site's calls. Returns false if out of memory. */
+static bool find_place(struct own_times *times, const struct ct_site *site, struct own_thread **thread,
+                       struct own_row **row)
+{
+    struct own_place *place = &times->place[site->number % PLACES];
+    if (place->number == site->number) {
+        *thread = &times->thread[place->thread];
+        *row = &times->row[place->row];
+        return true;
+    }
+    *thread = thread_of(times, site);
+    *row = row_of(times, site->process_id, site);
+    if (!*thread || !*row)
+        return false;
+    *place =
+        (struct own_place){ site->number, (size_t)(*thread - times->thread), (size_t)(*row - times->row) };
+    return true;
 }
 
 static void add(struct outer *sum, const struct outer *other)
@@ -137,6 +173,62 @@ static void merge_pairs(struct own_thread *thread)
     thread->count = (thread->count + 1) / 2;
 }
 
+/* ---- forgetting calls ---- */
+
+/* Notes the long calls that begin before a time. Returns false if out of memory. */
+static bool note_long_calls(struct own_times *times, int64_t before_ns)
+{
+    for (; times->has_long && times->long_call.start_ns < before_ns;
+         times->has_long = ct_stream_next_long(times->stream, &times->long_call)) {
+        const struct ct_stream_call *call = &times->long_call;
+        struct own_thread *thread = call->site.kind == CT_SITE_CALL ? thread_of(times, &call->site) : NULL;
+        if (call->site.kind != CT_SITE_CALL)
+            continue;
+        if (!thread ||
+            !ct_make_room(&thread->open, thread->opens, &thread->opens_room, sizeof(*thread->open)))
+            return false;
+        thread->open[thread->opens++] = (struct interval){ call->start_ns, call->id };
+    }
+    return true;
+}
+
+/* Returns when the first call began that may enclose calls of the thread and has not returned at `now_ns`. A
+ * call that is not long began at most CT_STREAM_LONG_NS ago. */
+static int64_t enclosed_from(struct own_thread *thread, int64_t now_ns)
+{
+    int64_t from_ns = now_ns - CT_STREAM_LONG_NS;
+    size_t kept = 0;
+    for (size_t i = 0; i < thread->opens; i++) {
+        const struct interval *open = &thread->open[i];
+        if (open->to_ns < now_ns)
+            continue;
+        from_ns = open->from_ns < from_ns ? open->from_ns : from_ns;
+        thread->open[kept++] = *open;
+    }
+    thread->opens = kept;
+    return from_ns;
+}
+
+/* Makes room in a full list: forgets calls that no later call encloses. Returns false if out of memory. */
+static bool forget_calls(struct own_times *times, struct own_thread **thread, int64_t now_ns)
+{
+    const size_t number = (size_t)(*thread - times->thread);
+    if (!note_long_calls(times, now_ns))
+        return false;
+    struct own_thread *full = *thread = &times->thread[number]; /* long calls may be of new threads */
+    const int64_t from_ns = enclosed_from(full, now_ns);
+    size_t forgotten = 0;
+    while (forgotten < full->count && full->outer[forgotten].start_ns < from_ns)
+        forgotten++;
+    full->count -= forgotten;
+    memmove(full->outer, full->outer + forgotten, full->count * sizeof(*full->outer));
+    if (full->count == OUTER_MOST)
+        merge_pairs(full);
+    full->full = full->count < OUTER_FEW / 2 ? OUTER_FEW : 2 * full->count;
+    full->full = full->full < OUTER_MOST ? full->full : OUTER_MOST;
+    return true;
+}
+
 /* Counts a call that returned in the window. */
 static void count(struct own_thread *thread, struct own_row *row, const struct ct_stream_call *call,
                   const struct outer *inside, int64_t own_ns)
@@ -155,10 +247,9 @@ static void count(struct own_thread *thread, struct own_row *row, const struct c
 /* Adds a call, which ends after all calls added before. Returns false if out of memory. */
 static bool add_call(struct own_times *times, const struct ct_stream_call *call)
 {
-    enum { OUTER_MOST = 1 << 15 };
-    struct own_thread *thread = thread_of(times, call);
-    struct own_row *row = row_of(times, call->site.process_id, &call->site);
-    if (!thread || !row)
+    struct own_thread *thread;
+    struct own_row *row;
+    if (!find_place(times, &call->site, &thread, &row))
         return false;
     struct outer inside = { .start_ns = call->start_ns };
     while (thread->count > 0 && thread->outer[thread->count - 1].start_ns >= call->start_ns)
@@ -173,8 +264,8 @@ static bool add_call(struct own_times *times, const struct ct_stream_call *call)
     inside.counted_ns = is_counted ? duration_ns : 0;
     inside.start_ns = call->start_ns;
     inside.own_ns[row->layer] += own_ns;
-    if (thread->count == OUTER_MOST)
-        merge_pairs(thread);
+    if (thread->count >= thread->full && !forget_calls(times, &thread, call->id))
+        return false;
     if (!ct_make_room(&thread->outer, thread->count, &thread->room, sizeof(*thread->outer)))
         return false;
     thread->outer[thread->count++] = inside;
@@ -232,9 +323,10 @@ static int read_calls(struct own_times *times, sqlite3 *connection, struct ct_sc
     struct ct_stream_call call;
     times->from_ns = scope.from_ns;
     scope.from_ns = earliest_inside(connection, &scope);
-    struct ct_stream *stream = ct_stream_open(connection, &scope);
+    struct ct_stream *stream = times->stream = ct_stream_open(connection, &scope);
     if (!stream)
         return SQLITE_ERROR;
+    times->has_long = ct_stream_next_long(stream, &times->long_call);
     int rc = SQLITE_OK;
     while (rc == SQLITE_OK && ct_stream_next(stream, &call)) {
         if (call.site.kind == CT_SITE_CALL && !add_call(times, &call))
@@ -252,8 +344,10 @@ static int read_calls(struct own_times *times, sqlite3 *connection, struct ct_sc
 
 static void finish(struct own_times *times)
 {
-    for (size_t i = 0; i < times->threads; i++)
+    for (size_t i = 0; i < times->threads; i++) {
         free(times->thread[i].outer);
+        free(times->thread[i].open);
+    }
     for (size_t i = 0; i < times->rows; i++)
         free((char *)(uintptr_t)times->row[i].name);
     free(times->thread);
@@ -264,24 +358,22 @@ static void finish(struct own_times *times)
 
 /* ---- the table ---- */
 
-static void release(void *owner)
+static void release(void *result)
 {
-    finish(owner);
-    free(owner);
+    if (result)
+        finish(result);
+    free(result);
 }
 
-static int compute(sqlite3 *connection, const struct ct_scope *scope, void *client,
-                   struct ct_computed_rows *rows)
+static int compute(sqlite3 *connection, const struct ct_scope *scope, void **result)
 {
-    (void)client;
     struct own_times *times = calloc(1, sizeof(*times));
+    *result = times;
     if (!times)
         return SQLITE_NOMEM;
     ct_intern_init(&times->threads_found, 2 * sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&times->rows_found, 3 * sizeof(int64_t), SIZE_MAX, 1);
-    const int rc = read_calls(times, connection, *scope);
-    *rows = (struct ct_computed_rows){ .row = times->row, .count = times->rows, .owner = times };
-    return rc;
+    return read_calls(times, connection, *scope);
 }
 
 #define NUMBER(name_, field_)                                                                                \
@@ -311,16 +403,17 @@ static const struct ct_computed_column columns[] = {
 #undef NUMBER
 #undef TEXT
 
+static const struct ct_computation computation = { .view = "calls", .compute = compute, .release = release };
 static const struct ct_computed_table own_time = {
     .name = "own_time",
-    .view = "calls",
+    .computation = &computation,
     .columns = columns,
     .row_bytes = sizeof(struct own_row),
-    .compute = compute,
-    .release = release,
+    .rows_at = offsetof(struct own_times, row),
+    .count_at = offsetof(struct own_times, rows),
 };
 
-int ct_own_time_add(sqlite3 *connection)
+int ct_own_time_add(sqlite3 *connection, struct ct_computed_cache *cache)
 {
-    return ct_computed_add(connection, &own_time, NULL);
+    return ct_computed_add(connection, &own_time, cache);
 }

@@ -3,7 +3,7 @@
 #ifndef CT_OWN_TIME_H
 #define CT_OWN_TIME_H
 
-#include <sqlite3.h>
+#include "computed_table.h"
 
 /* Adds the table-valued function own_time(from_ns, to_ns, only_pid) to the connection, which has the views of
  * a trace. All arguments may be NULL. Each use reads all calls of the window. The rows have the columns
@@ -17,6 +17,6 @@
  * The layers are those of the trace, except that the layer `hook` is divided into `library` (functions of
  * libraries) and `kernel` (functions of the kernel), and that the time in which a thread did not run has
  * layers of its own (`blocked`, `preempted`). Ranges of NVTX have no layer. Returns an SQLite code. */
-int ct_own_time_add(sqlite3 *connection);
+int ct_own_time_add(sqlite3 *connection, struct ct_computed_cache *cache);
 
 #endif

@@ -1,6 +1,7 @@
 #include "trace_open.h"
 
 #include "gpu_queue.h"
+#include "gpu_sums.h"
 #include "own_time.h"
 #include "say.h"
 #include "schema_version.h"
@@ -80,12 +81,14 @@ static void note_ignored(const struct ct_series *series)
     }
 }
 
-int ct_trace_add_functions(sqlite3 *connection, struct ct_gpu_sums_cache *cache)
+int ct_trace_add_functions(sqlite3 *connection, struct ct_computed_cache *cache)
 {
-    int rc = ct_own_time_add(connection);
-    if (rc == SQLITE_OK)
-        rc = ct_gpu_queue_add(connection);
-    return rc == SQLITE_OK ? ct_gpu_sums_add(connection, cache) : rc;
+    static int (*const adds[])(sqlite3 *, struct ct_computed_cache *) = { ct_own_time_add, ct_gpu_queue_add,
+                                                                          ct_gpu_sums_add };
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(adds) / sizeof(adds[0]); i++)
+        rc = adds[i](connection, cache);
+    return rc;
 }
 
 sqlite3 *ct_trace_open(const char *path, struct ct_series *found)

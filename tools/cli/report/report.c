@@ -31,7 +31,7 @@ struct report {
     int width;
     struct ct_series series;
     char options[OPTIONS_BYTES]; /* the options that select the trace, for commands that users can repeat */
-    struct ct_gpu_sums_cache *gpu_sums; /* of all readers */
+    struct ct_computed_cache *computed; /* of all readers */
     _Atomic size_t next;                /* the next section to run */
 };
 
@@ -256,11 +256,11 @@ static void run_all(struct report *report)
     struct reader reader[THREADS_MAX];
     pthread_t other[THREADS_MAX];
     int readers = 0, started = 0;
-    report->gpu_sums = ct_gpu_sums_cache_new();
+    report->computed = ct_computed_cache_new();
     while (readers == 0 || (readers < THREADS_MAX && readers < cores && readers < wanted)) {
         reader[readers] = (struct reader){ .report = report };
         if (ct_series_open(&report->series, &reader[readers].connection) == SQLITE_OK)
-            ct_trace_add_functions(reader[readers].connection, report->gpu_sums);
+            ct_trace_add_functions(reader[readers].connection, report->computed);
         readers++;
     }
     agree(reader, readers);
@@ -273,22 +273,22 @@ static void run_all(struct report *report)
     run_repeating(reader[0].connection, report);
     for (int i = 0; i < readers; i++)
         sqlite3_close(reader[i].connection);
-    ct_gpu_sums_cache_free(report->gpu_sums);
+    ct_computed_cache_free(report->computed);
 }
 
 struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope *scope, size_t *count)
 {
     const struct report report = { .scope = *scope,
                                    .format = CT_FORMAT_JSON,
-                                   .gpu_sums = ct_gpu_sums_cache_new() };
-    ct_trace_add_functions(connection, report.gpu_sums);
+                                   .computed = ct_computed_cache_new() };
+    ct_trace_add_functions(connection, report.computed);
     for (size_t s = 0; s < SECTIONS; s++) {
         sections[s].wanted = !repeats_verdict(&sections[s]);
         if (sections[s].wanted)
             run_section(s, connection, &report);
     }
     ct_trace_add_functions(connection, NULL);
-    ct_gpu_sums_cache_free(report.gpu_sums);
+    ct_computed_cache_free(report.computed);
     *count = SECTIONS;
     return sections;
 }
