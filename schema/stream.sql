@@ -1,4 +1,4 @@
--- Queries of tools/trace/call_stream.c, each for a single file of a trace. %s is the file's schema. If the file has no
+-- Queries of tools/trace/call_stream.c and launch_stream.c, each for a single file of a trace. %s is the file's schema. If the file has no
 -- stream names, ", stream_name" is removed from the queries.
 
 -- name: site
@@ -15,6 +15,42 @@ SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name
 -- Returns a row if the trace has the process. If a run was chosen, the view has only the processes of that run.
 -- name: process
 SELECT 1 FROM processes WHERE process_id = ?1;
+
+-- Returns a row if the process is one of those with the pid ?2, or if ?2 is 0.
+-- name: process_of
+SELECT 1 FROM processes WHERE process_id = ?1 AND (?2 = 0 OR pid = ?2);
+
+-- From when to when a process ran, or until the last call, or until ?2 if that is later.
+-- name: process_time
+SELECT started_ns,
+       ifnull(ended_ns, max(started_ns,
+                            ?2,
+                            ifnull((SELECT call_id FROM calls ORDER BY call_id DESC LIMIT 1), 0),
+                            ifnull((SELECT value FROM meta WHERE key = 'earlier_files_until_ns'), 0)))
+  FROM processes
+ WHERE process_id = ?1;
+
+-- Launches that returned at ?1 or later.
+-- name: launches
+SELECT launch.call_id, call.duration_ns, launch.shape_id
+  FROM %s.launch
+ CROSS JOIN %s.call ON call.end_ns = launch.call_id
+ WHERE launch.call_id >= ?1
+ ORDER BY launch.call_id;
+
+-- name: graph_launches
+SELECT graph_launch.call_id, call.duration_ns, graph_launch.process_id, graph_launch.graph_exec, graph_launch.captured, graph_launch.kernel_nodes
+  FROM %s.graph_launch
+ CROSS JOIN %s.call ON call.end_ns = graph_launch.call_id
+ WHERE graph_launch.call_id >= ?1
+ ORDER BY graph_launch.call_id;
+
+-- name: shape
+SELECT shape.process_id, shape.captured, name.demangled, name.mangled, grid_x, grid_y, grid_z, block_x, block_y, block_z
+  FROM %s.shape
+  LEFT JOIN %s.kernel ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
+  LEFT JOIN %s.name   ON name.name_id = kernel.name_id
+ WHERE shape.shape_id = ?1;
 
 -- ?3 is the maximum number of rows, or -1 for no limit.
 -- name: calls

@@ -32,19 +32,10 @@ run AS MATERIALIZED ( -- each process, or its part within the window
 -- window, the first launch in the window is used. Joins must not read launches, calls or copies before the window,
 -- because the tables of several files are first copied into one.
 launched AS MATERIALIZED (
-    SELECT process_id, mangled AS what, min(call_id) AS first_id,
-           count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
-           min(start_ns) FILTER (WHERE captured = 0) AS from_ns, max(call_id) FILTER (WHERE captured = 0) AS to_ns, count(*) AS seen
-      FROM launches
-     WHERE call_id >= ifnull(:from_ns, 0)
-     GROUP BY process_id, mangled
-     UNION ALL
-    SELECT process_id, graph_exec, min(call_id),
-           count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)),
-           min(start_ns) FILTER (WHERE captured = 0), max(call_id) FILTER (WHERE captured = 0), count(*)
-      FROM graph_launches
-     WHERE call_id >= ifnull(:from_ns, 0)
-     GROUP BY process_id, graph_exec
+    SELECT process_id, min(first_id) AS first_id, sum(launches) AS launches,
+           min(begun_ns) FILTER (WHERE captured = 0) AS from_ns, max(last_id) FILTER (WHERE captured = 0) AS to_ns, sum(seen) AS seen
+      FROM launch_sums(:from_ns, :to_ns, :pid, :now_ns)
+     GROUP BY process_id, graph_exec, mangled
 ),
 launching AS MATERIALIZED ( -- earlier: other launches that expired or were before the window; the first launch is then unknown
     SELECT process_id,

@@ -1,24 +1,8 @@
 -- The longest gaps between launches
 -- Shows when each gap occurred, and which driver calls the process made in it. The process spent the remaining time
 -- outside of the driver, for example in Python, in a loader, or asleep.
-WITH step AS (
-    SELECT process_id, call_id, start_ns
-      FROM launches
-     WHERE captured = 0 AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-     UNION ALL
-    SELECT process_id, call_id, start_ns
-      FROM graph_launches
-     WHERE captured = 0 AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-),
-gap AS (
-    SELECT process_id,
-           lag(call_id) OVER (PARTITION BY process_id ORDER BY call_id) AS from_ns,
-           start_ns                                                     AS to_ns
-      FROM step
-     WHERE (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
-),
-longest AS MATERIALIZED (
-    SELECT process_id, from_ns, to_ns FROM gap WHERE to_ns - from_ns > 1000000 ORDER BY to_ns - from_ns DESC LIMIT 15
+WITH longest AS MATERIALIZED (
+    SELECT * FROM launch_gaps(:from_ns, :to_ns, :pid, :now_ns)
 ),
 asked AS ( -- limits the copy of the table that several files form; useless for one file, whose calls are looked up for each gap
     SELECT * FROM calls WHERE likelihood(call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807), 0.999)

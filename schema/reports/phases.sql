@@ -60,8 +60,7 @@ outermost AS MATERIALIZED ( -- a library's range may enclose them
      WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
      GROUP BY process_id, phase
 ),
--- The classes are 1 load, 2 preparation, 3 execution and 4 retrieval. Events that begin in a window return after the
--- window's start.
+-- The classes are 1 load, 2 preparation and 4 retrieval. Events that begin in a window return after the window's start.
 event AS (
     SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
      UNION ALL
@@ -70,30 +69,33 @@ event AS (
      WHERE captured = 0 AND kind IN ('HtoD', 'DtoH') AND call_id >= ifnull(:from_ns, 0)
      UNION ALL
     SELECT process_id, allocated_ns, allocated_ns, 2, ifnull(bytes, 0) FROM allocations WHERE kind IN ('device', 'managed', 'pool', 'physical')
-     UNION ALL
-    SELECT process_id, start_ns, call_id, 3, 1 FROM launches WHERE captured = 0 AND call_id >= ifnull(:from_ns, 0)
-     UNION ALL
-    SELECT process_id, start_ns, call_id, 3, max(1, ifnull(kernel_nodes, 1)) FROM graph_launches WHERE captured = 0 AND call_id >= ifnull(:from_ns, 0)
 ),
-slice AS MATERIALIZED (
+-- Class 3, execution, is summed up by slice already.
+sliced AS (
     SELECT event.process_id,
-           (start_ns - from_ns) / max(1, (to_ns - from_ns) / 500) AS slice,
-           total(weight)   FILTER (WHERE class = 1) AS load,
-           total(weight)   FILTER (WHERE class = 2) AS prepare,
-           total(weight)   FILTER (WHERE class = 3) AS execute,
-           total(weight)   FILTER (WHERE class = 4) AS retrieve,
-           max(start_ns)   FILTER (WHERE class = 1) AS load_last_ns,
-           min(start_ns)   FILTER (WHERE class = 2) AS prepare_ns,
-           max(start_ns)   FILTER (WHERE class = 2) AS prepare_last_ns,
-           min(start_ns)   FILTER (WHERE class = 3) AS execute_ns,
-           max(start_ns)   FILTER (WHERE class = 3) AS execute_last_ns,
-           min(start_ns)   FILTER (WHERE class = 4) AS retrieve_ns,
-           max(end_ns)                              AS last_ns
+           (start_ns - from_ns) / max(1, (to_ns - from_ns) / 500) AS slice, class, weight, start_ns, start_ns AS last_start_ns, end_ns
       FROM event
      CROSS JOIN run ON run.process_id = event.process_id
      WHERE start_ns BETWEEN from_ns AND to_ns
-       AND event.process_id NOT IN (SELECT process_id FROM outermost)
-     GROUP BY event.process_id, slice
+     UNION ALL
+    SELECT process_id, slice, 3, kernels, begun_ns, last_begun_ns, last_id FROM launch_slices(:from_ns, :to_ns, :pid, :now_ns)
+),
+slice AS MATERIALIZED (
+    SELECT process_id, slice,
+           total(weight)      FILTER (WHERE class = 1) AS load,
+           total(weight)      FILTER (WHERE class = 2) AS prepare,
+           total(weight)      FILTER (WHERE class = 3) AS execute,
+           total(weight)      FILTER (WHERE class = 4) AS retrieve,
+           max(last_start_ns) FILTER (WHERE class = 1) AS load_last_ns,
+           min(start_ns)      FILTER (WHERE class = 2) AS prepare_ns,
+           max(last_start_ns) FILTER (WHERE class = 2) AS prepare_last_ns,
+           min(start_ns)      FILTER (WHERE class = 3) AS execute_ns,
+           max(last_start_ns) FILTER (WHERE class = 3) AS execute_last_ns,
+           min(start_ns)      FILTER (WHERE class = 4) AS retrieve_ns,
+           max(end_ns)                                 AS last_ns
+      FROM sliced
+     WHERE process_id NOT IN (SELECT process_id FROM outermost)
+     GROUP BY process_id, slice
 ),
 -- The cumulative share of each class up to and including a slice.
 share AS MATERIALIZED (

@@ -5,9 +5,9 @@ import contextlib
 import random
 import sqlite3
 
-from cudatrace_test import Session, by_tier, equal
+from cudatrace_test import Session, by_tier
 from exact_trace import BASE_US, add_work, import_calls
-from series_test import sql
+from sums_test import compare_pairs
 
 NAMES = ("cuLaunchKernel", "cuStreamSynchronize", "cuMemcpyHtoD_v2", "cuMemAlloc_v2", "cuCtxSynchronize")
 KEPT = 1 << 18  # tools/trace/host_calls.c
@@ -93,18 +93,7 @@ SELECT device, min(start_ns), max(end_ns),
 
 
 def compare(s, what, bounds=(None, None), pid=None):
-    values = {"from": bounds[0], "to": bounds[1], "pid": pid}
-
-    def filled(query):
-        for name, value in values.items():
-            query = query.replace(f":{name}", "NULL" if value is None else str(value))
-        return query
-
-    differ = "SELECT {!r}, (SELECT count(*) FROM (SELECT * FROM ({a}) EXCEPT SELECT * FROM ({b}))) + (SELECT count(*) FROM (SELECT * FROM ({b}) EXCEPT SELECT * FROM ({a})))"
-    counts = sql(s, " UNION ALL ".join(differ.format(name, a=filled(by_function), b=filled(by_views)) for name, (by_function, by_views) in PAIRS.items()))
-    for name, count in counts:
-        if count > 0:
-            equal(sql(s, filled(PAIRS[name][0])), sql(s, filled(PAIRS[name][1])), f"{name} of {what}, {values}")
+    compare_pairs(s, PAIRS, what, bounds, pid)
 
 
 def thread_calls(random, tid, ends):

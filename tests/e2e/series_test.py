@@ -46,6 +46,8 @@ def check_series(s, db=None):
     equal(value(s, "SELECT (SELECT sum(failed) FROM totals) - (SELECT ifnull(sum(calls), 0) FROM failures)", db), 0, "failures")
     equal(value(s, "SELECT count(*) FROM launches WHERE kernel IS NULL", db), 0, "launches without a name")
     equal(value(s, "SELECT count(*) FROM launches WHERE call_id NOT IN (SELECT call_id FROM calls)", db), 0, "launches without a call")
+    equal(value(s, "SELECT ifnull(sum(launches), 0) FROM launch_sums()", db), value(s, "SELECT (SELECT count(*) FROM launches) + (SELECT count(*) FROM "
+                   "graph_launches)", db), "launches in one pass")
     for number in files(s):
         if s.value("PRAGMA application_id", db=file(s, number)) == 0:
             continue  # a daemon was killed while it made this file; a later daemon will use the file

@@ -47,27 +47,17 @@ struct ct_stream {
     int error;
 };
 
-/* Prepares a query of schema/stream.sql, with each %s replaced by the file's schema. Traces with schema 5
- * have no stream names. */
+/* Prepares a query of schema/stream.sql for a file. Traces with schema 5 have no stream names. */
 static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t file, bool with_names)
 {
     static const char name[] = ", stream_name";
-    sqlite3_str *text = sqlite3_str_new(stream->connection);
-    for (; *sql; sql++) {
-        if (strncmp(sql, "%s", 2) == 0) {
-            sqlite3_str_appendall(text, ct_series_schema(file));
-            sql++;
-        } else if (!with_names && strncmp(sql, name, strlen(name)) == 0) {
-            sql += strlen(name) - 1;
-        } else {
-            sqlite3_str_append(text, sql, 1);
-        }
-    }
-    char *query = sqlite3_str_finish(text);
     sqlite3_stmt *statement = NULL;
-    stream->error =
-        query ? sqlite3_prepare_v2(stream->connection, query, -1, &statement, NULL) : SQLITE_NOMEM;
-    sqlite3_free(query);
+    const char *names = with_names ? NULL : strstr(sql, name);
+    char *text = names ? sqlite3_mprintf("%.*s%s", (int)(names - sql), sql, names + strlen(name)) : NULL;
+    stream->error = names && !text
+                        ? SQLITE_NOMEM
+                        : ct_series_prepare(stream->connection, names ? text : sql, file, &statement);
+    sqlite3_free(text);
     return statement;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS = 3 };
+enum { ARGUMENTS = 4 };
 
 /* The result of a computation. */
 struct kept {
@@ -100,7 +100,7 @@ static int find_cached(const struct function *function, const struct ct_scope *s
         kept->computation->release(kept->result);
         kept->result = NULL;
     } else if (kept->scope.from_ns == scope->from_ns && kept->scope.to_ns == scope->to_ns &&
-               kept->scope.pid == scope->pid) {
+               kept->scope.pid == scope->pid && kept->scope.now_ns == scope->now_ns) {
         *result = kept->result;
     }
     pthread_mutex_unlock(&kept->lock);
@@ -121,7 +121,8 @@ static int declare(sqlite3 *connection, const struct ct_computed_table *table)
     sqlite3_str_appendall(text, "CREATE TABLE x (");
     for (const struct ct_computed_column *column = table->columns; column->name; column++)
         sqlite3_str_appendf(text, "%s, ", column->name);
-    sqlite3_str_appendall(text, "window_from_ns HIDDEN, window_to_ns HIDDEN, only_pid HIDDEN)");
+    sqlite3_str_appendall(
+        text, "window_from_ns HIDDEN, window_to_ns HIDDEN, only_pid HIDDEN, given_now_ns HIDDEN)");
     char *sql = sqlite3_str_finish(text);
     const int rc = sql ? sqlite3_declare_vtab(connection, sql) : SQLITE_NOMEM;
     sqlite3_free(sql);
@@ -240,7 +241,7 @@ static int cursor_filter(sqlite3_vtab_cursor *base, int given, const char *name,
     struct cursor *cursor = (struct cursor *)base;
     const struct function *function = function_of(base);
     struct ct_scope scope = ct_scope_all();
-    int64_t *const arguments[ARGUMENTS] = { &scope.from_ns, &scope.to_ns, &scope.pid };
+    int64_t *const arguments[ARGUMENTS] = { &scope.from_ns, &scope.to_ns, &scope.pid, &scope.now_ns };
     for (int i = 0; i < ARGUMENTS; i++) {
         if (!(given & 1 << i))
             continue;

@@ -1,5 +1,6 @@
-/* Table-valued functions NAME(window_from_ns, window_to_ns, only_pid), whose rows are computed from the trace
- * of their connection. All arguments may be NULL. Views cannot use such a function, but queries can. */
+/* Table-valued functions NAME(window_from_ns, window_to_ns, only_pid, given_now_ns), whose rows are computed
+ * from the trace of their connection. All arguments may be NULL. Views cannot use such a function, but
+ * queries can. */
 #ifndef CT_COMPUTED_TABLE_H
 #define CT_COMPUTED_TABLE_H
 

@@ -378,6 +378,21 @@ uint32_t ct_series_files(sqlite3 *connection)
     return files;
 }
 
+int ct_series_prepare(sqlite3 *connection, const char *sql, uint32_t i, sqlite3_stmt **statement)
+{
+    sqlite3_str *text = sqlite3_str_new(connection);
+    for (const char *name; (name = strstr(sql, "%s")) != NULL; sql = name + strlen("%s")) {
+        sqlite3_str_append(text, sql, (int)(name - sql));
+        sqlite3_str_appendall(text, ct_series_schema(i));
+    }
+    sqlite3_str_appendall(text, sql);
+    char *query = sqlite3_str_finish(text);
+    *statement = NULL;
+    const int rc = query ? sqlite3_prepare_v2(connection, query, -1, statement, NULL) : SQLITE_NOMEM;
+    sqlite3_free(query);
+    return rc;
+}
+
 int ct_series_open(const struct ct_series *series, sqlite3 **connection)
 {
     int rc = ct_trace_file_open(series->path[0], connection);

@@ -38,6 +38,8 @@ int ct_series_open(const struct ct_series *series, sqlite3 **connection);
 int ct_series_choose_run(struct ct_series *series, sqlite3 *connection, int64_t run_id);
 /* Returns the number of files that ct_series_open() has opened on the connection. */
 uint32_t ct_series_files(sqlite3 *connection);
+/* Prepares a query of file `i`. Each %s in it stands for the file's schema name. Returns an SQLite code. */
+int ct_series_prepare(sqlite3 *connection, const char *sql, uint32_t i, sqlite3_stmt **statement);
 /* Returns the schema name of file `i` on such a connection, 0 being the newest file. */
 const char *ct_series_schema(uint32_t i);
 

@@ -9,8 +9,9 @@
 /* Opens the trace at `path` read-only. Returns NULL after reporting an error. Unless `found` is NULL, stores
  * the trace's files in it, for opening more connections with ct_series_open(). */
 sqlite3 *ct_trace_open(const char *path, struct ct_series *found);
-/* Adds the table-valued functions that queries of a trace may use (own_time.h, gpu_queue.h, gpu_sums.h), or
- * replaces them. ct_trace_open() has added them without a cache. Returns an SQLite code. */
+/* Adds the table-valued functions that queries of a trace may use (own_time.h, gpu_queue.h, gpu_sums.h,
+ * launch_sums.h), or replaces them. ct_trace_open() has added them without a cache. Returns an SQLite code.
+ */
 int ct_trace_add_functions(sqlite3 *connection, struct ct_computed_cache *cache);
 
 #endif
