@@ -70,6 +70,9 @@ SELECT call.end_ns, call.duration_ns, call.site_id, call.bytes
  WHERE long_call.call_id BETWEEN ?1 AND ?2
  ORDER BY long_call.start_ns;
 
+-- name: shape_of
+SELECT shape_id FROM %s.launch WHERE call_id = ?1;
+
 -- name: launch
 SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, stream_name, captured
   FROM %s.launches

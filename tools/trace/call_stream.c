@@ -306,6 +306,7 @@ sqlite3_stmt *ct_stream_detail_of(struct ct_stream *stream, const struct ct_stre
         [CT_DETAIL_ADDRESSES] = ct_sql_stream_addresses,
         [CT_DETAIL_ALLOCATION] = ct_sql_stream_allocation,
         [CT_DETAIL_SUBJECT] = ct_sql_stream_subject,
+        [CT_DETAIL_SHAPE] = ct_sql_stream_shape_of,
     };
     if (detail == CT_DETAIL_NONE || stream->error != SQLITE_OK)
         return NULL;

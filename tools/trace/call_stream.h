@@ -64,6 +64,7 @@ enum ct_detail {
     CT_DETAIL_ADDRESSES,
     CT_DETAIL_ALLOCATION,
     CT_DETAIL_SUBJECT,
+    CT_DETAIL_SHAPE, /* shape_id of a launch */
     CT_DETAILS
 };
 sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,

@@ -15,24 +15,23 @@ struct ct_nest {
     size_t depth, room;
 };
 
-/* An entry of the heap, with its order and the slot of its call. Entries are small because the heap moves
- * them. */
+/* The beginning or the return of a call. Entries are small because the heap moves them. */
 struct ct_moment {
     int64_t at_ns;
     uint64_t order; /* the order of arrival, which breaks ties between equal times */
     uint32_t call;  /* slot in `held` */
     int32_t depth;
     bool is_begin;
-    bool is_return; /* false for a zero-length call, whose return is sorted like a beginning */
+    bool is_return; /* false for a zero-length call, whose return is sorted like a beginning, in the heap */
 };
 
 struct ct_held {
     struct ct_stream_call call;
-    uint32_t moments; /* number of heap entries that still refer to this call */
+    uint32_t moments; /* number of entries that still refer to this call */
     uint32_t next;    /* the next free slot if this one is free; 0: none */
 };
 
-/* ---- the heap ---- */
+/* ---- beginnings and returns ---- */
 
 /* Orders events by time. At equal times, returns precede beginnings, and outer beginnings precede inner
  * ones. */
@@ -47,7 +46,7 @@ static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
     return a->order < b->order;
 }
 
-/* Returns a slot for the call, which will have `moments` entries in the heap. */
+/* Returns a slot for the call, which will have `moments` entries. */
 static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
 {
     events->failed |=
@@ -63,11 +62,34 @@ static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call
     return slot;
 }
 
-static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_t call)
+static void push_heap(struct ct_events *events, const struct ct_moment *moment)
 {
+    events->failed |= !ct_make_room(&events->heap, events->count, &events->room, sizeof(*events->heap));
     if (events->failed)
         return;
-    events->failed |= !ct_make_room(&events->heap, events->count, &events->room, sizeof(*events->heap));
+    size_t slot = events->count++;
+    for (; slot > 0 && is_before(moment, &events->heap[(slot - 1) / 2]); slot = (slot - 1) / 2)
+        events->heap[slot] = events->heap[(slot - 1) / 2];
+    events->heap[slot] = *moment;
+}
+
+/* Calls arrive in the order of their return, so the entry is the last one. */
+static void push_return(struct ct_events *events, const struct ct_moment *moment)
+{
+    if (events->return_count == events->return_room && events->first_return > events->return_room / 2) {
+        events->return_count -= events->first_return;
+        memmove(events->returns, events->returns + events->first_return,
+                events->return_count * sizeof(*events->returns));
+        events->first_return = 0;
+    }
+    events->failed |=
+        !ct_make_room(&events->returns, events->return_count, &events->return_room, sizeof(*events->returns));
+    if (!events->failed)
+        events->returns[events->return_count++] = *moment;
+}
+
+static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_t call)
+{
     if (events->failed)
         return;
     const struct ct_stream_call *its = &events->held[call].call;
@@ -77,15 +99,15 @@ static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_
                                       .depth = its->site.depth,
                                       .is_begin = is_begin,
                                       .is_return = !is_begin && its->start_ns < at_ns };
-    size_t slot = events->count++;
-    for (; slot > 0 && is_before(&moment, &events->heap[(slot - 1) / 2]); slot = (slot - 1) / 2)
-        events->heap[slot] = events->heap[(slot - 1) / 2];
-    events->heap[slot] = moment;
+    if (moment.is_return)
+        push_return(events, &moment);
+    else
+        push_heap(events, &moment);
 }
 
-static struct ct_event pop(struct ct_events *events)
+static void pop_heap(struct ct_events *events)
 {
-    const struct ct_moment first = events->heap[0], last = events->heap[--events->count];
+    const struct ct_moment last = events->heap[--events->count];
     size_t slot = 0;
     for (size_t child; (child = 2 * slot + 1) < events->count; slot = child) {
         if (child + 1 < events->count && is_before(&events->heap[child + 1], &events->heap[child]))
@@ -95,6 +117,24 @@ static struct ct_event pop(struct ct_events *events)
         events->heap[slot] = events->heap[child];
     }
     events->heap[slot] = last;
+}
+
+/* Returns the first entry, or NULL if there is none. */
+static const struct ct_moment *first_moment(const struct ct_events *events)
+{
+    const struct ct_moment *begun = events->count > 0 ? events->heap : NULL;
+    const struct ct_moment *returned =
+        events->first_return < events->return_count ? &events->returns[events->first_return] : NULL;
+    return !returned || (begun && is_before(begun, returned)) ? begun : returned;
+}
+
+static struct ct_event pop(struct ct_events *events)
+{
+    const struct ct_moment first = *first_moment(events);
+    if (first.is_return)
+        events->first_return++;
+    else
+        pop_heap(events);
     struct ct_held *held = &events->held[first.call];
     if (--held->moments == 0) {
         held->next = events->free;
@@ -204,12 +244,14 @@ static void close_nest(struct ct_events *events, struct ct_event *event)
 
 bool ct_events_next(struct ct_events *events, struct ct_event *event)
 {
+    const struct ct_moment *first = first_moment(events);
     while (events->has_long && events->long_call.start_ns < events->until_ns &&
-           (events->count == 0 || events->long_call.start_ns <= events->heap[0].at_ns)) {
+           (!first || events->long_call.start_ns <= first->at_ns)) {
         push(events, events->long_call.start_ns, true, hold(events, &events->long_call, 1));
         events->has_long = ct_stream_next_long(events->stream, &events->long_call);
+        first = first_moment(events);
     }
-    if (events->failed || events->count == 0 || events->heap[0].at_ns >= events->until_ns)
+    if (events->failed || !first || first->at_ns >= events->until_ns)
         return false;
     *event = pop(events);
     if (event->is_begin)
@@ -226,5 +268,6 @@ void ct_events_finish(struct ct_events *events)
     ct_intern_finish(&events->threads);
     free(events->open);
     free(events->heap);
+    free(events->returns);
     free(events->held);
 }

@@ -28,10 +28,12 @@ struct ct_held;
 
 struct ct_events {
     struct ct_stream *stream;
-    struct ct_moment *heap; /* beginnings and returns, earliest first */
+    struct ct_moment *heap; /* beginnings, earliest first */
     size_t count, room;
+    struct ct_moment *returns; /* in the order of time, from `first_return` */
+    size_t first_return, return_count, return_room;
     uint64_t order;
-    struct ct_held *held; /* the calls to which heap entries refer */
+    struct ct_held *held; /* the calls to which the entries refer */
     size_t held_count, held_room;
     uint32_t free;                   /* the first free slot in `held`; 0: none */
     int64_t until_ns;                /* events before this time are due */

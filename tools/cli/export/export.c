@@ -82,7 +82,8 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
 {
     errno = 0;
     to->state = calloc(1, format->state_bytes + 1);
-    bool good = to->state && (!format->work || ct_work_begin(to)) && (!format->begin || format->begin(to));
+    bool good = to->state && (!format->work || ct_work_begin(to, format->has_no_causes)) &&
+                (!format->begin || format->begin(to));
     ct_output_is_open();
     if (good && !format->is_whole)
         good = stream_calls(to, format, calls);

@@ -47,6 +47,7 @@ struct ct_export_format {
     bool (*event)(struct ct_export *, const struct ct_event *);
     /* Receives GPU work (export_work.h), one stream after the other, after all events. */
     bool (*work)(struct ct_export *, const struct ct_work *);
+    bool has_no_causes; /* the format does not show which calls caused work */
     bool (*end)(struct ct_export *);
     void (*finish)(struct ct_export *); /* always called */
 };

@@ -62,7 +62,7 @@ static bool note_cause(struct ct_export *to, sqlite3_stmt *row)
     return !to->work->failed;
 }
 
-bool ct_work_begin(struct ct_export *to)
+bool ct_work_begin(struct ct_export *to, bool has_no_causes)
 {
     static const char *const sql[STATEMENTS_COUNT] = {
 #define ROW(name) ct_sql_causes_##name,
@@ -70,6 +70,8 @@ bool ct_work_begin(struct ct_export *to)
 #undef ROW
     };
     struct ct_export_work *work = to->work = calloc(1, sizeof(*work));
+    if (work && has_no_causes)
+        return true;
     /* SQLite deletes a database without a name when it is closed. */
     if (!work || sqlite3_open("", &work->file) != SQLITE_OK ||
         sqlite3_exec(work->file, ct_sql_causes_table, NULL, NULL, NULL) != SQLITE_OK)
@@ -115,7 +117,7 @@ static struct ct_cause find_cause(struct ct_export_work *work, int64_t call_id)
     sqlite3_stmt *row = work->statement[STATEMENT_find];
     struct ct_cause cause = { 0 };
     sqlite3_bind_int64(row, 1, call_id);
-    if (call_id && sqlite3_step(row) == SQLITE_ROW) {
+    if (row && call_id && sqlite3_step(row) == SQLITE_ROW) {
         cause = (struct ct_cause){ .call_id = call_id,
                                    .correlation = sqlite3_column_int64(row, 0),
                                    .tid = sqlite3_column_int64(row, 1),

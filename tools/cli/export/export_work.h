@@ -40,8 +40,9 @@ enum { CT_WORK_LANES = 32, CT_WORK_LANE_NAME_BYTES = 80 };
 /* Names the lane, for example "GPU 0, stream 7". */
 void ct_work_lane_name(const struct ct_work *work, char name[CT_WORK_LANE_NAME_BYTES]);
 
-/* Finds the calls that caused work. Returns false if SQLite failed or if out of memory. */
-bool ct_work_begin(struct ct_export *to);
+/* Finds the calls that caused work, unless the format has no causes. Returns false if SQLite failed or if out
+ * of memory. */
+bool ct_work_begin(struct ct_export *to, bool has_no_causes);
 /* Returns whether a call caused work, and stores its details if it did. All calls must be passed when they
  * begin. */
 bool ct_work_note_call(struct ct_export *to, const struct ct_event *event);

@@ -44,6 +44,9 @@ struct state {
     struct ct_names functions;
     uint64_t (*durations)[BUCKETS]; /* indexed by function */
     size_t functions_room;
+    struct ct_intern shapes; /* of launches, by file and ID; numbered from 1 */
+    uint32_t *shape_labels;
+    size_t shape_room;
     uint64_t calls;
     bool another; /* an open call has been printed */
     bool failed;
@@ -66,18 +69,63 @@ static uint32_t label_of_fields(struct state *state, sqlite3_stmt *row)
     return label;
 }
 
+/* Returns the ID of the kernel's name. Many launches have the same shape. */
+static uint32_t label_of_launch(struct ct_export *to, const struct ct_stream_call *call)
+{
+    struct state *state = to->state;
+    sqlite3_stmt *row = ct_stream_detail_of(to->stream, call, CT_DETAIL_SHAPE);
+    if (!row)
+        return 0;
+    const int64_t key[] = { call->site.file, sqlite3_column_int64(row, 0) };
+    bool is_new;
+    const size_t number = (size_t)ct_intern_get(&state->shapes, key, &is_new);
+    state->records.failed |=
+        number == 0 || (is_new && !ct_make_room(&state->shape_labels, number - 1, &state->shape_room,
+                                                sizeof(*state->shape_labels)));
+    if (state->records.failed)
+        return 0;
+    if (is_new) {
+        enum ct_detail detail;
+        row = ct_stream_detail(to->stream, call, &detail);
+        state->shape_labels[number - 1] =
+            row && detail == CT_DETAIL_LAUNCH ? ct_html_label(&state->records, ct_export_text(row, 0)) : 0;
+    }
+    return state->shape_labels[number - 1];
+}
+
 /* Returns the ID of a call's label, or 0 if it has none. A launch is labelled with its kernel, a range with
  * its message, and a hook with its fields. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
+    if (strcmp(call->site.category, "launch") == 0 && strcmp(call->site.layer, "driver") == 0)
+        return label_of_launch(to, call);
     sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
     if (detail == CT_DETAIL_HOOK)
         return label_of_fields(to->state, row);
-    if (!row || (detail != CT_DETAIL_LAUNCH && detail != CT_DETAIL_RANGE))
-        return 0;
-    const char *text = (const char *)sqlite3_column_text(row, 0);
-    return text ? ct_html_label(&((struct state *)to->state)->records, text) : 0;
+    return row && detail == CT_DETAIL_RANGE
+               ? ct_html_label(&((struct state *)to->state)->records, ct_export_text(row, 0))
+               : 0;
+}
+
+/* Labels the records, which are fewer than the calls. */
+static void label_records(struct ct_export *to)
+{
+    struct ct_html_records *records = &((struct state *)to->state)->records;
+    for (size_t i = 0; i < records->count && !records->failed; i++) {
+        struct ct_html_record *record = &records->record[i];
+        const struct ct_html_site *site = &records->sites[record->site];
+        if (site->key.label)
+            continue; /* GPU work */
+        const struct ct_stream_call call = { .id = record->call_id,
+                                             .site = { .layer = site->key.layer,
+                                                       .name = site->key.name,
+                                                       .category = site->category,
+                                                       .file = record->file } };
+        const uint32_t label = label_of(to, &call);
+        if (label)
+            ct_html_records_label(records, record, label);
+    }
 }
 
 static void count_duration(struct state *state, const char *name, int64_t ns)
@@ -104,8 +152,7 @@ static void take_call(struct ct_export *to, const struct ct_event *event)
     state->calls++;
     if (call->site.kind == CT_SITE_CALL)
         count_duration(state, call->site.name, call->id - call->start_ns);
-    ct_html_records_add(&state->records, call, (double)(call->start_ns - to->extent.begin_ns), level,
-                        label_of(to, call));
+    ct_html_records_add(&state->records, call, (double)(call->start_ns - to->extent.begin_ns), level, 0);
     state->failed |= state->records.failed;
 }
 
@@ -159,6 +206,7 @@ static bool work(struct ct_export *to, const struct ct_work *work)
 static bool begin(struct ct_export *to)
 {
     struct state *state = to->state;
+    ct_intern_init(&state->shapes, 2 * sizeof(int64_t), SIZE_MAX, 1);
     return ct_html_records_begin(&state->records, (double)(to->extent.end_ns - to->extent.begin_ns));
 }
 
@@ -482,6 +530,7 @@ static bool end(struct ct_export *to)
 {
     char *text = NULL;
     size_t bytes = 0;
+    label_records(to);
     struct ct_export json = *to;
     json.to = open_memstream(&text, &bytes);
     bool good = json.to && print_json(&json);
@@ -505,6 +554,8 @@ static void finish(struct ct_export *to)
     struct state *state = to->state;
     ct_html_records_finish(&state->records);
     ct_names_free(&state->functions);
+    ct_intern_finish(&state->shapes);
+    free(state->shape_labels);
     free(state->durations);
 }
 
@@ -522,6 +573,7 @@ static const struct ct_export_format page = {
     .begin = begin,
     .event = event,
     .work = work,
+    .has_no_causes = true,
     .end = end,
     .finish = finish,
 };

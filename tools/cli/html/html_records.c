@@ -95,7 +95,9 @@ static bool join(struct ct_html_record *last, const struct ct_html_record *next,
     last->calls += next->calls;
     if (next->longest > last->longest) {
         last->longest = next->longest;
+        last->call_id = next->call_id;
         last->site = next->site;
+        last->file = next->file;
     }
     return true;
 }
@@ -174,10 +176,20 @@ void ct_html_records_add(struct ct_html_records *records, const struct ct_stream
     const struct ct_html_record record = { .start = start,
                                            .duration = duration,
                                            .longest = duration,
+                                           .call_id = call->id,
+                                           .file = of->file,
                                            .site = records->failed ? 0 : site_of(records, &site),
                                            .calls = 1 };
     if (!records->failed)
         append(records, &records->threads[site.key.thread].last[level], &record);
+}
+
+void ct_html_records_label(struct ct_html_records *records, struct ct_html_record *record, uint32_t label)
+{
+    struct ct_html_site site = records->sites[record->site];
+    site.key.label = label;
+    if (records->site_count < SITES_MAX || ct_intern_find(&records->site_numbers, &site.key))
+        record->site = site_of(records, &site);
 }
 
 bool ct_html_records_begin(struct ct_html_records *records, double length_ns)

@@ -12,9 +12,10 @@
 enum { CT_HTML_LEVELS = 8 /* number of lanes per thread, one for each call depth; the same as in page.js */ };
 
 struct ct_html_record {
-    double start, duration; /* ns since the trace began */
-    double longest;         /* duration of the longest call in the record, whose site is `site` */
-    uint32_t site, calls;
+    double start, duration;     /* ns since the trace began */
+    double longest;             /* duration of the longest call in the record, whose site is `site` */
+    int64_t call_id;            /* the longest call, or the end of a piece of GPU work */
+    uint32_t site, calls, file; /* file: that has the longest call */
 };
 
 /* The strings belong to the stream. */
@@ -61,6 +62,8 @@ uint32_t ct_html_name(struct ct_html_records *records, const char *text);
  * as a call of its stream. A lane's calls must be added in the order in which they begin. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
+/* Gives the record a label, unless there are too many sites. After that, no call can be added. */
+void ct_html_records_label(struct ct_html_records *records, struct ct_html_record *record, uint32_t label);
 /* Removes sites that no record uses, and renumbers the others. Returns false if out of memory. */
 bool ct_html_sites_settle(struct ct_html_records *records);
 
