@@ -3,10 +3,12 @@ recordings and threads, nested calls, work at equal times, work without a call, 
 than the calls that the pass keeps."""
 import contextlib
 import random
+import shutil
 import sqlite3
 
-from cudatrace_test import Session, by_tier
+from cudatrace_test import Session, by_tier, equal
 from exact_trace import BASE_US, add_work, import_calls
+from series_test import sql
 from sums_test import compare_pairs
 
 NAMES = ("cuLaunchKernel", "cuStreamSynchronize", "cuMemcpyHtoD_v2", "cuMemAlloc_v2", "cuCtxSynchronize")
@@ -87,6 +89,14 @@ SELECT device, min(start_ns), max(end_ns),
              WHERE launched_ns BETWEEN ifnull(:from, 0) AND ifnull(:to, 9223372036854775807)
                AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid)))
      GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""),
+    "work": ("""SELECT device, process_id, kind, kernel, mangled, copy_kind, graph, runs, duration_ns, longest_ns, queued_ns, queued_runs, bytes
+                  FROM gpu_work_sums(:from, :to, :pid) ORDER BY 1, 2, 3, 4, 5, 6, 7""",
+             """SELECT device, process_id, kind, kernel, mangled, copy_kind, iif(kind = 'graph', graph, NULL), count(*), sum(duration_ns), max(duration_ns),
+                       ifnull(sum(queued_ns), 0), count(queued_ns), sum(bytes)
+                  FROM gpu_work
+                 WHERE gpu_end_ns >= ifnull(:from, 0) AND gpu_start_ns <= ifnull(:to, 9223372036854775807)
+                   AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+                 GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7"""),
     "recordings": ("SELECT * FROM gpu_recording_times() ORDER BY device, process_id, recording",
                    "SELECT * FROM gpu_recordings ORDER BY device, process_id, recording"),
 }
@@ -127,8 +137,47 @@ def random_trace(s, random, kinds):
         for number, recording in enumerate(recordings, 1):
             db.execute("UPDATE correlation SET correlation = correlation + (?1 << 32) WHERE correlation = ?2", (recording, number))
             db.execute("UPDATE gpu_run SET correlation = correlation + (?1 << 32) WHERE run_id = ?2", (recording, number))
+        for number, in db.execute("SELECT run_id FROM gpu_run").fetchall():
+            db.execute("UPDATE gpu_run SET queued_ns = ?, bytes = ? WHERE run_id = ?",
+                       (random.choice((None, 0, random.randrange(1000))), random.choice((None, random.randrange(5000))), number))
+            db.execute("UPDATE gpu_task SET graph = ? WHERE gpu_task_id = ?", (random.randrange(3), number))
+        db.execute("UPDATE gpu_run SET correlation = NULL WHERE run_id % 10 = ?", (random.randrange(20),))
+        db.execute("DELETE FROM kernel WHERE name_id % 3 = ?", (random.randrange(6),))
+        db.execute("DELETE FROM gpu_device WHERE process_id = ?", (random.randrange(1, 4),))
+        db.execute("UPDATE name SET demangled = 'demangled ' || mangled")
         db.commit()
     return work
+
+
+def divide(s, random):
+    """Divides a trace into three files. A call may be in another file than its work. Its file may be gone although its correlation was
+    copied. Some calls have expired."""
+    paths = [s.db, s.dir / "trace.2.db", s.dir / "trace.3.db"]
+    calls = [call_id for call_id, in s.rows("SELECT call_id FROM calls ORDER BY 1")]
+    bounds = [0, *sorted(random.choices(calls, k=2)), calls[-1]]
+    for path in paths[1:]:
+        shutil.copy(s.db, path)
+    for number, path in enumerate(paths):
+        its = bounds[number:number + 2]
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("DELETE FROM call WHERE NOT (end_ns > ? AND end_ns <= ?)", its)
+            db.execute("DELETE FROM correlation WHERE NOT (call_id > ? AND call_id <= ?) AND correlation % 5 > 0", its)
+            db.execute("DELETE FROM gpu_run WHERE run_id * 7 / 4 % 3 <> ?", (number,))
+            db.execute("UPDATE gpu_task SET gpu_task_id = 3 * gpu_task_id + ?", (1000 - number,))
+            db.execute("UPDATE gpu_run SET gpu_task_id = 3 * gpu_task_id + ?", (1000 - number,))
+            db.execute("UPDATE kernel SET name_id = name_id + ?", (number,))
+            db.execute("UPDATE name SET name_id = -name_id - ?", (number,))
+            db.execute("UPDATE name SET name_id = -name_id")
+            db.execute("DELETE FROM gpu_device WHERE process_id + ? = 3", (number,))
+            db.commit()
+        expire(path, random.choice(calls) if random.random() < 0.3 else 0)
+
+
+def expire(path, before_ns):
+    """Marks calls as expired, although they are still in the trace."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('expired_before_ns', ?)", (before_ns,))
+        db.commit()
 
 
 def at_random():
@@ -141,6 +190,24 @@ def at_random():
             for bounds in windows:
                 for pid in None, 7, 9:
                     compare(s, f"trace {seed}", bounds, pid)
+            expire(s.db, chosen.choice(times))
+            compare(s, f"trace {seed} with expired calls")
+            divide(s, chosen)
+            for bounds, pid in (windows[0], None), (windows[0], 7), (windows[3], None), (windows[3], 9):
+                compare(s, f"the files of trace {seed}", bounds, pid)
+            check_runs(s)
+
+
+def check_runs(s):
+    """Checks that the sections on a run have only its work. Each of the processes is a run of its own."""
+    sections = "work", "queue"
+    for number in 1, 2, 3:
+        with contextlib.closing(sqlite3.connect(s.dir / f"trace.{number}.db" if number > 1 else s.db)) as db:
+            db.execute("INSERT OR IGNORE INTO run SELECT process_id, process_id FROM process")
+            db.execute("UPDATE process SET run_id = process_id")
+            db.commit()
+    for pid, run_id in sql(s, "SELECT pid, run_id FROM processes"):
+        equal(s.report("--run", run_id, *sections), s.report("--pid", pid, *sections), f"the work of run {run_id}")
 
 
 def long_gaps():

@@ -9,15 +9,6 @@
 
 /* ---- idle times ---- */
 
-/* Copies a string. If out of memory, reports an error and returns NULL. */
-static char *copy(struct sweep *sweep, const char *text)
-{
-    char *copied = text ? strdup(text) : NULL;
-    if (text && !copied)
-        fail(sweep, SQLITE_NOMEM);
-    return copied;
-}
-
 static bool is_same(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
@@ -45,8 +36,8 @@ static size_t idle_row(struct sweep *sweep, size_t device, const char *state, co
         }
         sweep->uncut_ns[row] = 0;
         sums->idle[sums->idles++] = (struct ct_gpu_idle){ .device = sweep->device[device].number,
-                                                          .state = copy(sweep, state),
-                                                          .call = copy(sweep, call) };
+                                                          .state = copy_text(sweep, state),
+                                                          .call = copy_text(sweep, call) };
     }
     sweep->recent[hash].state = state;
     sweep->recent[hash].call = call;
@@ -126,8 +117,8 @@ static void count_idle(struct sweep *sweep, const struct gap *gap, const char *s
             free(idle->begun);
             idle->longest_ns = length_ns;
             idle->from_ns = gap->from_ns;
-            idle->ended = copy(sweep, gap->ended);
-            idle->begun = copy(sweep, gap->begun);
+            idle->ended = copy_text(sweep, gap->ended);
+            idle->begun = copy_text(sweep, gap->begun);
         }
     }
     if (gap->is_wanted_in_window)
@@ -154,13 +145,14 @@ static void add_part(struct sweep *sweep, struct divided_gap *divided, const cha
 static void divide(struct sweep *sweep, struct divided_gap *found, const struct work *begun)
 {
     const struct gap *gap = &found->gap;
-    if (begun->call_id == NONE) {
+    const int64_t call_id = ct_gpu_runs_call(sweep->runs, &begun->run);
+    if (call_id == NONE) {
         add_part(sweep, found, "unknown", NULL, gap->to_ns - gap->from_ns);
         return;
     }
     int64_t inside_ns = 0, closed_ns = gap->to_ns;
     struct ct_host_call call;
-    ct_host_calls_find(sweep->calls, begun->call_id, gap->from_ns);
+    ct_host_calls_find(sweep->calls, call_id, gap->from_ns);
     while (closed_ns > gap->from_ns && ct_host_calls_next(sweep->calls, &call)) {
         const int64_t ns = earlier(call.end_ns, closed_ns) - later(call.start_ns, gap->from_ns);
         if (ns > 0) {
@@ -169,7 +161,7 @@ static void divide(struct sweep *sweep, struct divided_gap *found, const struct 
         }
         closed_ns = earlier(closed_ns, call.start_ns);
     }
-    const int64_t launched_ns = earlier(later(begun->call_id, gap->from_ns), gap->to_ns);
+    const int64_t launched_ns = earlier(later(call_id, gap->from_ns), gap->to_ns);
     if (launched_ns - gap->from_ns > inside_ns)
         add_part(sweep, found, "outside", NULL, launched_ns - gap->from_ns - inside_ns);
     if (gap->to_ns > launched_ns)
@@ -193,24 +185,26 @@ static void keep_divided(struct sweep *sweep)
     if (!kept)
         return;
     *kept = sweep->divided;
-    kept->gap.ended = copy(sweep, kept->gap.ended);
-    kept->gap.begun = copy(sweep, kept->gap.begun);
+    kept->gap.ended = copy_text(sweep, kept->gap.ended);
+    kept->gap.begun = copy_text(sweep, kept->gap.begun);
     sweep->divided = (struct divided_gap){ 0 };
 }
 
 /* Notes that the device is busy until the work ends. */
-static void extend(struct sweep *sweep, struct device *device, const struct work *work)
+static void extend(struct device *device, const struct work *work)
 {
-    const bool is_last = work->end_ns > device->until_ns;
+    const bool is_last = !device->ended || work->end_ns > device->until_ns;
     if (!is_last && (work->end_ns < device->until_ns || strcmp(work->name, device->ended) >= 0))
         return;
-    const size_t bytes = strlen(work->name) + 1;
-    if (!ct_make_room_for(&device->ended, 0, bytes, &device->ended_room, 1)) {
-        fail(sweep, SQLITE_NOMEM);
-        return;
-    }
-    memcpy(device->ended, work->name, bytes);
+    device->ended = work->name;
     device->until_ns = work->end_ns;
+}
+
+/* Returns whether the gap counts. The others are not divided, because this needs the calls before them. */
+static bool is_needed(const struct sweep *sweep, const struct gap *gap)
+{
+    return (gap->is_wanted || gap->is_wanted_in_window) &&
+           (!has_from(sweep) || gap->to_ns > sweep->scope->from_ns) && gap->from_ns < sweep->scope->to_ns;
 }
 
 void ct_sweep_gap(struct sweep *sweep, struct device *device, const struct work *work, bool is_first)
@@ -230,7 +224,7 @@ void ct_sweep_gap(struct sweep *sweep, struct device *device, const struct work 
             .is_wanted_in_window = is_all || (work->is_wanted && has_begun_in_window),
         };
         sweep->divided.parts = 0;
-        if (sweep->divided.gap.is_wanted || sweep->divided.gap.is_wanted_in_window) {
+        if (is_needed(sweep, &sweep->divided.gap)) {
             divide(sweep, &sweep->divided, work);
             if (is_first)
                 keep_divided(sweep);
@@ -238,7 +232,7 @@ void ct_sweep_gap(struct sweep *sweep, struct device *device, const struct work 
                 count_parts(sweep, &sweep->divided);
         }
     }
-    extend(sweep, device, work);
+    extend(device, work);
     count_late(sweep, false);
 }
 

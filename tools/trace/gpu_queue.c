@@ -1,6 +1,7 @@
 #include "gpu_queue.h"
 
 #include "computed_table.h"
+#include "gpu_runs.h"
 #include "intern.h"
 #include "room.h"
 
@@ -26,6 +27,7 @@ struct queue {
     struct row *row;
     struct waiting *waiting;
     size_t rows, row_room, waiting_room;
+    size_t *row_of_task;       /* by ct_gpu_task.number: place of the row, plus 1; 0: not known yet */
     int64_t first_ns, last_ns; /* of the launches that are asked for */
 };
 
@@ -60,29 +62,33 @@ static void pop(struct waiting *waiting)
     }
 }
 
-static struct row *row_of(struct queue *queue, const int64_t stream[4], struct waiting **waiting)
+/* Returns the place of a task's stream, plus 1, after adding it if necessary, or 0 if out of memory. */
+static size_t place_of(struct queue *queue, const struct ct_gpu_task *task)
 {
+    const int64_t stream[] = { task->process_id, task->device, task->context, task->stream };
     bool is_new;
     const int64_t number = ct_intern_get(&queue->streams, stream, &is_new);
     if (number == 0 ||
         (is_new &&
          (!ct_make_room(&queue->row, queue->rows, &queue->row_room, sizeof(*queue->row)) ||
           !ct_make_room(&queue->waiting, queue->rows, &queue->waiting_room, sizeof(*queue->waiting)))))
-        return NULL;
+        return 0;
     if (is_new) {
         queue->waiting[queue->rows] = (struct waiting){ 0 };
         queue->row[queue->rows++] = (struct row){ stream[0], stream[1], stream[2], stream[3] };
     }
-    *waiting = &queue->waiting[number - 1];
-    return &queue->row[number - 1];
+    return (size_t)number;
 }
 
 /* Adds a launch, which comes after all launches added before. */
-static int add(struct queue *queue, const int64_t stream[4], int64_t at_ns, int64_t start_ns)
+static int add(struct queue *queue, const struct ct_gpu_task *task, int64_t at_ns, int64_t start_ns)
 {
-    struct waiting *waiting;
-    struct row *row = row_of(queue, stream, &waiting);
-    if (!row || !push(waiting, start_ns))
+    size_t *place = &queue->row_of_task[task->number];
+    if (*place == 0 && (*place = place_of(queue, task)) == 0)
+        return SQLITE_NOMEM;
+    struct waiting *waiting = &queue->waiting[*place - 1];
+    struct row *row = &queue->row[*place - 1];
+    if (!push(waiting, start_ns))
         return SQLITE_NOMEM;
     while (waiting->start_ns[1] < at_ns)
         pop(waiting);
@@ -101,58 +107,24 @@ static int add(struct queue *queue, const int64_t stream[4], int64_t at_ns, int6
     return SQLITE_OK;
 }
 
-/* ---- reading the work ---- */
-
-static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct ct_scope *scope)
-{
-    sqlite3_stmt *query = NULL;
-    sqlite3_prepare_v2(connection, sql, -1, &query, NULL);
-    sqlite3_bind_int64(query, 1, scope->pid);
-    if (sqlite3_bind_parameter_count(query) > 1) {
-        sqlite3_bind_int64(query, 2, scope->from_ns);
-        sqlite3_bind_int64(query, 3, scope->to_ns);
-    }
-    return query;
-}
-
-#define OF_PROCESS                                                                                           \
-    "FROM gpu_work WHERE call_id IS NOT NULL AND (?1 = 0 OR process_id IN (SELECT process_id FROM "          \
-    "processes "                                                                                             \
-    "WHERE pid = ?1))"
-
-/* Finds the first and the last launch that are asked for. */
-static int find_bounds(struct queue *queue, sqlite3 *connection, const struct ct_scope *scope)
-{
-    sqlite3_stmt *query =
-        prepare(connection,
-                "SELECT min(at_ns), max(at_ns) FROM (SELECT min(call_id, gpu_start_ns) AS at_ns " OF_PROCESS
-                ") WHERE at_ns BETWEEN ?2 AND ?3",
-                scope);
-    int rc = query ? sqlite3_step(query) : SQLITE_ERROR;
-    if (rc == SQLITE_ROW && sqlite3_column_type(query, 0) != SQLITE_NULL) {
-        queue->first_ns = sqlite3_column_int64(query, 0);
-        queue->last_ns = sqlite3_column_int64(query, 1);
-    }
-    sqlite3_finalize(query);
-    return rc == SQLITE_ROW ? SQLITE_OK : rc;
-}
-
 static int read_launches(struct queue *queue, sqlite3 *connection, const struct ct_scope *scope)
 {
-    sqlite3_stmt *query =
-        prepare(connection,
-                "SELECT process_id, device, context, stream, min(call_id, gpu_start_ns) AS at_ns, "
-                "gpu_start_ns " OF_PROCESS " ORDER BY at_ns",
-                scope);
-    int rc = query ? SQLITE_OK : SQLITE_ERROR;
-    while (rc == SQLITE_OK && (rc = sqlite3_step(query)) == SQLITE_ROW) {
-        int64_t stream[4];
-        for (int i = 0; i < 4; i++)
-            stream[i] = sqlite3_column_int64(query, i);
-        rc = add(queue, stream, sqlite3_column_int64(query, 4), sqlite3_column_int64(query, 5));
-    }
-    sqlite3_finalize(query);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    struct ct_gpu_runs *runs = ct_gpu_runs_open(connection, CT_GPU_BY_LAUNCH, scope);
+    if (!runs)
+        return SQLITE_NOMEM;
+    int rc = SQLITE_OK;
+    queue->row_of_task = calloc(ct_gpu_runs_tasks(runs) + 1, sizeof(*queue->row_of_task));
+    if (!queue->row_of_task)
+        rc = SQLITE_NOMEM;
+    struct ct_gpu_run run;
+    if (ct_gpu_runs_bounds(runs, &queue->first_ns, &queue->last_ns))
+        while (rc == SQLITE_OK && ct_gpu_runs_next(runs, &run))
+            rc = add(queue, run.task, run.launched_ns, run.start_ns);
+    if (rc == SQLITE_OK)
+        rc = ct_gpu_runs_error(runs);
+    free(queue->row_of_task);
+    ct_gpu_runs_close(runs);
+    return rc;
 }
 
 static void release(void *result)
@@ -185,11 +157,8 @@ static int compute(sqlite3 *connection, const struct ct_scope *scope, void **res
     *result = queue;
     if (!queue)
         return SQLITE_NOMEM;
-    queue->first_ns = INT64_MAX;
     ct_intern_init(&queue->streams, 4 * sizeof(int64_t), SIZE_MAX, 1);
-    int rc = find_bounds(queue, connection, scope);
-    if (rc == SQLITE_OK && queue->first_ns <= queue->last_ns)
-        rc = read_launches(queue, connection, scope);
+    const int rc = read_launches(queue, connection, scope);
     keep_rows(queue);
     return rc;
 }
@@ -232,5 +201,6 @@ int ct_gpu_queue_add(sqlite3 *connection, struct ct_computed_cache *cache)
                                                              .row_bytes = sizeof(struct row),
                                                              .rows_at = offsetof(struct queue, row),
                                                              .count_at = offsetof(struct queue, rows) };
-    return ct_computed_add(connection, &gpu_queue_sums, cache);
+    const int rc = ct_gpu_runs_add_function(connection);
+    return rc == SQLITE_OK ? ct_computed_add(connection, &gpu_queue_sums, cache) : rc;
 }

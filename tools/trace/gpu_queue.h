@@ -5,7 +5,7 @@
 #include "computed_table.h"
 
 /* Adds the table-valued function gpu_queue_sums(from_ns, to_ns, only_pid), which sums up the view
- * launch_queue by stream. All arguments may be NULL. Each use reads all work twice, the second time in the
+ * launch_queue by stream. All arguments may be NULL. Each use reads the work in the
  * order of its launch. Memory grows with the number of streams and with the depth of their queues.
  *
  *   process_id, device, context, stream

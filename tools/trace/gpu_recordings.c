@@ -4,22 +4,33 @@
 
 #include <stdlib.h>
 
-bool ct_sweep_recording(struct sweep *sweep, const struct work *work)
+/* Returns the place of the recording in the sums, plus 1, after adding it if necessary, or 0 if out of
+ * memory. */
+static size_t place_of(struct sweep *sweep, const struct work *work, bool *is_new)
 {
     struct ct_gpu_sums *sums = sweep->sums;
     const int64_t key[] = { work->process_id, work->device, work->recording };
-    bool is_new;
-    const int64_t number = ct_intern_get(&sweep->recordings_found, key, &is_new);
-    if (number == 0 || (is_new && !ct_make_room(&sums->recording, sums->recordings, &sweep->recording_room,
-                                                sizeof(*sums->recording))))
-        return fail(sweep, SQLITE_NOMEM);
-    struct ct_gpu_recording *recording = &sums->recording[number - 1];
-    if (is_new) {
-        sums->recordings++;
-        *recording = (struct ct_gpu_recording){
+    const int64_t number = ct_intern_get(&sweep->recordings_found, key, is_new);
+    if (number == 0 || (*is_new && !ct_make_room(&sums->recording, sums->recordings, &sweep->recording_room,
+                                                 sizeof(*sums->recording))))
+        return 0;
+    if (*is_new)
+        sums->recording[sums->recordings++] = (struct ct_gpu_recording){
             work->process_id, work->device, work->recording, work->start_ns, work->end_ns, NONE, NONE
         };
-    }
+    return (size_t)number;
+}
+
+bool ct_sweep_recording(struct sweep *sweep, const struct work *work)
+{
+    struct ct_gpu_sums *sums = sweep->sums;
+    size_t *place = &sweep->of_task[work->run.task->number].recording;
+    bool is_new = false;
+    if (*place == 0 || sums->recording[*place - 1].recording != work->recording)
+        *place = place_of(sweep, work, &is_new);
+    if (*place == 0)
+        return fail(sweep, SQLITE_NOMEM);
+    struct ct_gpu_recording *recording = &sums->recording[*place - 1];
     recording->to_ns = later(recording->to_ns, work->end_ns);
     return is_new;
 }

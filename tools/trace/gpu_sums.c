@@ -62,6 +62,16 @@ static const struct ct_computed_column gpu_share_sums_columns[] = {
     SHARE(NUMBER, device),  SHARE(NUMBER, process_id), SHARE(NUMBER, busy_ns), SHARE(REAL, alone_ns),
     SHARE(NUMBER, periods), SHARE(NUMBER, from_ns),    SHARE(NUMBER, to_ns),   { 0 },
 };
+#define WORK(type_, field_) COLUMN(#field_, type_, ct_gpu_work, field_)
+static const struct ct_computed_column gpu_work_sums_columns[] = {
+    WORK(NUMBER, device),      WORK(NUMBER, process_id),
+    WORK(TEXT, kind),          WORK(TEXT, kernel),
+    WORK(TEXT, mangled),       WORK(TEXT, copy_kind),
+    WORK(NUMBER, graph),       WORK(NUMBER, runs),
+    WORK(NUMBER, duration_ns), WORK(NUMBER, longest_ns),
+    WORK(NUMBER, queued_ns),   WORK(NUMBER, queued_runs),
+    WORK(NUMBER, bytes),       { 0 },
+};
 #define RECORDING(field_) COLUMN(#field_, NUMBER, ct_gpu_recording, field_)
 static const struct ct_computed_column gpu_recording_times_columns[] = {
     RECORDING(process_id), RECORDING(device),         RECORDING(recording),          RECORDING(from_ns),
@@ -71,12 +81,13 @@ static const struct ct_computed_column gpu_recording_times_columns[] = {
 TABLE(gpu_busy_sums, ct_gpu_busy, busy, busies);
 TABLE(gpu_idle_sums, ct_gpu_idle, idle, idles);
 TABLE(gpu_share_sums, ct_gpu_share, share, shares);
+TABLE(gpu_work_sums, ct_gpu_work, work, works);
 TABLE(gpu_recording_times, ct_gpu_recording, recording, recordings);
 
 int ct_gpu_sums_add(sqlite3 *connection, struct ct_computed_cache *cache)
 {
     static const struct ct_computed_table *const tables[] = { &gpu_busy_sums, &gpu_idle_sums, &gpu_share_sums,
-                                                              &gpu_recording_times };
+                                                              &gpu_work_sums, &gpu_recording_times };
     int error = SQLITE_OK;
     for (size_t i = 0; error == SQLITE_OK && i < sizeof(tables) / sizeof(tables[0]); i++)
         error = ct_computed_add(connection, tables[i], cache);

@@ -33,6 +33,16 @@
  * gpu_share_sums sums up the view gpu_busy by device and process, and ignores the pid. Its columns are
  * busy_ns, alone_ns, periods, from_ns and to_ns.
  *
+ * gpu_work_sums has rows for the work of the process that is at least partly in the window, by device,
+ * process_id, kind, kernel, mangled, copy_kind and graph. These columns are those of the view gpu_work, but
+ * graph is only set if the kind is graph:
+ *
+ *   runs, duration_ns, longest_ns
+ *                        the number of pieces of work, and the sum and the largest of their whole durations
+ *   queued_ns, queued_runs
+ *                        the sum of the known queued_ns, and their number
+ *   bytes                the sum; NULL if no piece of work has bytes
+ *
  * gpu_recording_times has the rows of the view gpu_recordings, and ignores all arguments. Returns an SQLite
  * code. */
 int ct_gpu_sums_add(sqlite3 *connection, struct ct_computed_cache *cache);

@@ -32,12 +32,20 @@ struct ct_gpu_recording {
     int64_t process_id, device, recording, from_ns, to_ns, previous_to_ns, unrecorded_from_ns;
 };
 
+struct ct_gpu_work {
+    int64_t device, process_id;
+    char *kind, *kernel, *mangled, *copy_kind; /* all except kind: NULL for none */
+    int64_t graph;                             /* of whole graphs */
+    int64_t runs, duration_ns, longest_ns, queued_ns, queued_runs, bytes;
+};
+
 struct ct_gpu_sums {
     struct ct_gpu_busy *busy;
     struct ct_gpu_idle *idle;
     struct ct_gpu_share *share;
     struct ct_gpu_recording *recording;
-    size_t busies, idles, shares, recordings;
+    struct ct_gpu_work *work;
+    size_t busies, idles, shares, recordings, works;
 };
 
 #endif

@@ -3,6 +3,7 @@
 #include "gpu_busy.h"
 #include "gpu_idle.h"
 #include "gpu_recordings.h"
+#include "gpu_work_sums.h"
 
 #include "room.h"
 
@@ -24,34 +25,7 @@ static struct device *device_of(struct sweep *sweep, int64_t number)
     return device;
 }
 
-static bool is_wanted(const struct sweep *sweep, int64_t process_id)
-{
-    bool found = sweep->scope->pid == 0;
-    for (size_t i = 0; !found && i < sweep->wanted_count; i++)
-        found = sweep->wanted[i] == process_id;
-    return found;
-}
-
 /* ---- the sweep ---- */
-
-/* Finds the IDs of the processes with the scope's pid. */
-static void find_wanted(struct sweep *sweep)
-{
-    sqlite3_stmt *query = NULL;
-    int rc = sqlite3_prepare_v2(sweep->connection, "SELECT process_id FROM processes WHERE pid = ?1", -1,
-                                &query, NULL);
-    sqlite3_bind_int64(query, 1, sweep->scope->pid);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(query)) == SQLITE_ROW) {
-        rc = ct_make_room(&sweep->wanted, sweep->wanted_count, &sweep->wanted_room, sizeof(*sweep->wanted))
-                 ? SQLITE_OK
-                 : SQLITE_NOMEM;
-        if (rc == SQLITE_OK)
-            sweep->wanted[sweep->wanted_count++] = sqlite3_column_int64(query, 0);
-    }
-    if (rc != SQLITE_DONE)
-        fail(sweep, rc);
-    sqlite3_finalize(query);
-}
 
 static void take(struct sweep *sweep, const struct work *work)
 {
@@ -64,8 +38,10 @@ static void take(struct sweep *sweep, const struct work *work)
     const bool is_in_window =
         work->is_wanted && work->end_ns >= scope->from_ns && work->start_ns <= scope->to_ns;
     const bool is_first = ct_sweep_recording(sweep, work);
-    if (is_in_window)
+    if (is_in_window) {
         ct_sweep_busy(sweep, device, work);
+        ct_sweep_work(sweep, work);
+    }
     ct_sweep_period(sweep, device, work);
     ct_sweep_gap(sweep, device, work, is_first);
     if (work->is_wanted && device->begun_ns == NONE)
@@ -74,45 +50,29 @@ static void take(struct sweep *sweep, const struct work *work)
         device->window_begun_ns = later(work->start_ns, scope->from_ns);
 }
 
-static int64_t number_or_none(sqlite3_stmt *query, int column)
-{
-    return sqlite3_column_type(query, column) == SQLITE_NULL ? NONE : sqlite3_column_int64(query, column);
-}
-
 static void read_work(struct sweep *sweep)
 {
-    static const char sql[] =
-        "SELECT device, process_id, recording, gpu_start_ns, gpu_end_ns, call_id, kind, "
-        "coalesce(kernel, copy_kind, kind) FROM gpu_work ORDER BY gpu_start_ns, gpu_end_ns";
-    sqlite3_stmt *query = NULL;
-    int rc = sqlite3_prepare_v2(sweep->connection, sql, -1, &query, NULL);
-    while (rc == SQLITE_OK && sweep->error == SQLITE_OK && (rc = sqlite3_step(query)) == SQLITE_ROW) {
-        const int64_t process_id = sqlite3_column_int64(query, 1);
-        const char *kind = (const char *)sqlite3_column_text(query, 6);
-        const char *name = (const char *)sqlite3_column_text(query, 7);
-        const struct work work = { .device = sqlite3_column_int64(query, 0),
-                                   .process_id = process_id,
-                                   .recording = number_or_none(query, 2),
-                                   .start_ns = sqlite3_column_int64(query, 3),
-                                   .end_ns = sqlite3_column_int64(query, 4),
-                                   .call_id = number_or_none(query, 5),
-                                   .kind = kind ? *kind : '\0',
-                                   .name = name ? name : "",
-                                   .is_wanted = is_wanted(sweep, process_id) };
+    struct work work;
+    while (sweep->error == SQLITE_OK && ct_gpu_runs_next(sweep->runs, &work.run)) {
+        const struct ct_gpu_task *task = work.run.task;
+        const int64_t correlation = work.run.correlation;
+        work.device = task->device;
+        work.process_id = task->process_id;
+        work.recording = correlation == CT_GPU_UNKNOWN || correlation >> 32 == 0 ? NONE : correlation >> 32;
+        work.start_ns = work.run.start_ns;
+        work.end_ns = work.run.end_ns;
+        work.kind = *task->kind;
+        work.name = task->name;
+        work.is_wanted = task->is_wanted;
         take(sweep, &work);
-        rc = SQLITE_OK;
     }
-    if (rc != SQLITE_DONE)
-        fail(sweep, rc);
-    sqlite3_finalize(query);
+    fail(sweep, ct_gpu_runs_error(sweep->runs));
 }
 
 static void finish(struct sweep *sweep)
 {
-    for (size_t i = 0; i < sweep->devices; i++) {
-        free(sweep->device[i].ended);
+    for (size_t i = 0; i < sweep->devices; i++)
         free(sweep->device[i].period);
-    }
     for (size_t i = 0; i < sweep->firsts; i++) {
         free((char *)(uintptr_t)sweep->first[i].gap.ended);
         free((char *)(uintptr_t)sweep->first[i].gap.begun);
@@ -123,8 +83,10 @@ static void finish(struct sweep *sweep)
     free(sweep->late);
     free(sweep->uncut_ns);
     free(sweep->device);
-    free(sweep->wanted);
+    free(sweep->of_task);
     ct_intern_finish(&sweep->recordings_found);
+    ct_intern_finish(&sweep->work_found);
+    ct_gpu_runs_close(sweep->runs);
     ct_host_calls_close(sweep->calls);
 }
 
@@ -138,10 +100,16 @@ int ct_gpu_sweep(sqlite3 *connection, const struct ct_scope *scope, struct ct_gp
         .connection = connection, .scope = scope, .sums = sums, .first_ns = NONE, .last_ns = NONE
     };
     ct_intern_init(&sweep->recordings_found, 3 * sizeof(int64_t), SIZE_MAX, 1);
-    find_wanted(sweep);
+    ct_intern_init(&sweep->work_found, CT_WORK_KEY_BYTES, SIZE_MAX, 1);
     sweep->calls = ct_host_calls_open(connection);
     if (!sweep->calls)
         fail(sweep, SQLITE_ERROR);
+    else
+        sweep->runs = ct_gpu_runs_open(connection, CT_GPU_BY_START, scope);
+    if (sweep->runs)
+        sweep->of_task = calloc(ct_gpu_runs_tasks(sweep->runs) + 1, sizeof(*sweep->of_task));
+    if (!sweep->of_task)
+        fail(sweep, SQLITE_NOMEM);
     if (sweep->error == SQLITE_OK)
         read_work(sweep);
     if (sweep->error == SQLITE_OK) {
@@ -165,6 +133,7 @@ void ct_gpu_sums_finish(struct ct_gpu_sums *sums)
         free(sums->idle[i].ended);
         free(sums->idle[i].begun);
     }
+    ct_gpu_work_finish(sums);
     free(sums->idle);
     free(sums->busy);
     free(sums->share);

@@ -2,23 +2,25 @@
 #ifndef CT_GPU_SWEEP_STATE_H
 #define CT_GPU_SWEEP_STATE_H
 
+#include "gpu_runs.h"
 #include "gpu_sums_rows.h"
 #include "host_calls.h"
 #include "intern.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 /* A time or a number that is unknown. */
-#define NONE INT64_MIN
+#define NONE CT_GPU_UNKNOWN
 
 /* What a column of the busy times is about. */
 enum part { PART_ANY, PART_KERNEL, PART_COPY, PART_BOTH, PART_GRAPH, PART_COMPUTING, PARTS };
 
-/* A piece of work. The name is valid until the next one is read. */
+/* A piece of work. */
 struct work {
-    int64_t device, process_id, recording, start_ns, end_ns,
-        call_id; /* recording and call_id: NONE if unknown */
-    char kind;   /* the first letter of kernel, copy, set or graph */
+    struct ct_gpu_run run;
+    int64_t device, process_id, recording, start_ns, end_ns; /* recording: NONE if unknown */
+    char kind; /* the first letter of kernel, copy, set or graph */
     const char *name;
     bool is_wanted; /* of a process with the scope's pid */
 };
@@ -34,8 +36,7 @@ struct device {
     int64_t number;
     /* For gaps: all work. */
     int64_t until_ns;
-    char *ended; /* the name of the work that ended at until_ns */
-    size_t ended_room;
+    const char *ended; /* the name of the work that ended at until_ns */
     /* Starts of the first wanted work, and of the first in the window; NONE: none yet. */
     int64_t begun_ns, window_begun_ns;
     /* Wanted work in the window. */
@@ -78,12 +79,15 @@ struct sweep {
     const struct ct_scope *scope;
     struct ct_gpu_sums *sums;
     struct ct_host_calls *calls;
-    int64_t *wanted; /* the IDs of the processes with the scope's pid */
-    size_t wanted_count, wanted_room;
+    struct ct_gpu_runs *runs;
     struct device *device;
     size_t devices, device_room, last_device;
     struct ct_intern recordings_found;
-    size_t busy_room, idle_room, share_room, recording_room;
+    struct ct_intern work_found;
+    struct {
+        size_t work, recording; /* of its last run: places in the sums, plus 1; 0: none yet */
+    } * of_task;                /* by ct_gpu_task.number */
+    size_t busy_room, idle_room, share_room, recording_room, work_room;
     double *uncut_ns; /* for each row of idle times: its time, if there is no kernel */
     size_t uncut_room;
     struct {
@@ -125,6 +129,15 @@ static inline bool fail(struct sweep *sweep, int error)
     if (sweep->error == SQLITE_OK)
         sweep->error = error;
     return false;
+}
+
+/* Copies a string, or NULL. If out of memory, reports an error and returns NULL. */
+static inline char *copy_text(struct sweep *sweep, const char *text)
+{
+    char *copied = text ? strdup(text) : NULL;
+    if (text && !copied)
+        fail(sweep, SQLITE_NOMEM);
+    return copied;
 }
 
 #endif

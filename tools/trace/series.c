@@ -370,6 +370,12 @@ static int add_newer_views(sqlite3 *connection)
     return statements ? execute(connection, statements) : SQLITE_OK;
 }
 
+bool ct_series_has_views(sqlite3 *connection)
+{
+    return ct_ask_number(connection, "SELECT count(*) FROM temp.sqlite_master WHERE name = 'gpu_work'", 0,
+                         0) > 0;
+}
+
 uint32_t ct_series_files(sqlite3 *connection)
 {
     uint32_t files = 1;

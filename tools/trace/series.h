@@ -36,6 +36,8 @@ int ct_series_open(const struct ct_series *series, sqlite3 **connection);
  * view then has only the rows of the run's processes, and rows without a process only if they are from the
  * same time. Returns an SQLite code, or SQLITE_NOTFOUND if the trace has no such run. */
 int ct_series_choose_run(struct ct_series *series, sqlite3 *connection, int64_t run_id);
+/* Returns whether the connection has temporary views, which read several files or a run. */
+bool ct_series_has_views(sqlite3 *connection);
 /* Returns the number of files that ct_series_open() has opened on the connection. */
 uint32_t ct_series_files(sqlite3 *connection);
 /* Prepares a query of file `i`. Each %s in it stands for the file's schema name. Returns an SQLite code. */
