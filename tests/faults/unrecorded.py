@@ -1,4 +1,5 @@
 """Tests that processes without a segment are listed with the reason, and with exactly as many calls as they have made."""
+import collections
 import contextlib
 import os
 import resource
@@ -246,8 +247,9 @@ def other_users(uid=12001):
         equal(max(calls for _, calls, _ in rows), 2 ** 48, "the calls of the process with many reports")
         for n in range(1, 40):
             equal(attempt(uid + n, lambda: attack(s.name)), "None", "another attack")
-        rows = listed(s, "uid")
-        check(64 * 4 <= len(rows) <= 448 and len({row[0] for row in rows}) == 28, "listed processes", len(rows))
+        listed_of = collections.Counter(row[0] for row in listed(s, "uid"))  # if the daemon is slow, an attack may list fewer than it could
+        check(len(listed_of) >= 28 and max(listed_of.values()) <= 64, "listed processes", listed_of)
+        check(256 <= sum(listed_of.values()) <= 448 and sum(count for count in listed_of.values() if count > 8) <= 256, "listed processes", listed_of)
         s.run(*LIMITED)
         equal([row[0] for row in listed(s, "uid")][-1], 0, "the user of a process after the attack")
     with Session() as s, promise("unrecorded"):
