@@ -166,7 +166,7 @@ static int run_export(struct export_options *options)
     if (status == CT_GO_ON && options->output && ct_series_has_file(&series, options->output))
         status = fail_writing(options, NULL, "the file is the trace itself");
     to.scope = options->scope;
-    to.trace = series.path[0];
+    to.series = &series;
     if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &to.scope)))
         status = EXIT_FAILURE;
     if (status == CT_GO_ON) {

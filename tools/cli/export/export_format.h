@@ -4,6 +4,7 @@
 #define CT_EXPORT_FORMAT_H
 
 #include "events.h"
+#include "series.h"
 
 #include <stdio.h>
 
@@ -24,12 +25,12 @@ struct ct_export {
     struct ct_extent extent;
     struct ct_export_process *process; /* sorted by process_id */
     size_t process_count, process_room;
-    FILE *to;                    /* NULL if the format `is_file` */
-    const char *path;            /* the empty file that an `is_file` format fills; NULL for other formats */
-    const char *trace;           /* the trace's newest file */
-    struct ct_export_work *work; /* NULL if the format has no `work` */
-    bool has_caused_work;        /* of the call whose beginning is passed to `event` */
-    void *state;                 /* private to the format; zeroed before `begin` and freed after `finish` */
+    FILE *to;         /* NULL if the format `is_file` */
+    const char *path; /* the empty file that an `is_file` format fills; NULL for other formats */
+    const struct ct_series *series; /* the files of the trace, newest first */
+    struct ct_export_work *work;    /* NULL if the format has no `work` */
+    bool has_caused_work;           /* of the call whose beginning is passed to `event` */
+    void *state; /* private to the format; zeroed before `begin` and freed after `finish` */
 };
 
 /* A format may leave functions NULL. A function returns false if it cannot continue, because it is out of

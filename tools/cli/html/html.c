@@ -39,6 +39,7 @@ struct memory {
 };
 
 struct state {
+    struct ct_page_sections *sections;
     struct memory memory;
     struct ct_html_records records;
     struct ct_names functions;
@@ -207,7 +208,9 @@ static bool begin(struct ct_export *to)
 {
     struct state *state = to->state;
     ct_intern_init(&state->shapes, 2 * sizeof(int64_t), SIZE_MAX, 1);
-    return ct_html_records_begin(&state->records, (double)(to->extent.end_ns - to->extent.begin_ns));
+    state->sections = ct_page_sections_begin(to->series, to->connection, &to->scope);
+    return state->sections &&
+           ct_html_records_begin(&state->records, (double)(to->extent.end_ns - to->extent.begin_ns));
 }
 
 /* ---- the JSON object ---- */
@@ -393,7 +396,7 @@ static bool print_open_calls(struct ct_export *to)
 static void print_sections(struct ct_export *to)
 {
     size_t count;
-    struct ct_section *sections = ct_report_sections(to->connection, &to->scope, &count);
+    const struct ct_section *sections = ct_page_sections_wait(((struct state *)to->state)->sections, &count);
     fputs(",\n\"sections\":[", to->to);
     const char *before = "";
     for (size_t i = 0; i < count; i++) {
@@ -409,7 +412,6 @@ static void print_sections(struct ct_export *to)
         fprintf(to->to, ",\"rows\":%s}", sections[i].problem[0] ? "[]" : sections[i].text);
     }
     fputc(']', to->to);
-    ct_sections_finish(sections, count);
 }
 
 static bool print_sums(struct ct_export *to)
@@ -443,7 +445,7 @@ static bool print_json(struct ct_export *to)
 {
     struct state *state = to->state;
     fprintf(to->to, "{\"version\":\"%s\",\"title\":", CUDATRACE_VERSION);
-    ct_export_string(to, basename(to->trace));
+    ct_export_string(to, basename(to->series->path[0]));
     fprintf(to->to,
             ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
             "\"records\":%zu",
@@ -552,6 +554,7 @@ static bool end(struct ct_export *to)
 static void finish(struct ct_export *to)
 {
     struct state *state = to->state;
+    ct_page_sections_finish(state->sections);
     ct_html_records_finish(&state->records);
     ct_names_free(&state->functions);
     ct_intern_finish(&state->shapes);

@@ -132,14 +132,19 @@ static int look(sqlite3 *connection, struct report *report)
 
 /* ---- running the sections in parallel ---- */
 
-/* Begins a read transaction. Returns a number that identifies the current state of the trace, which may be
- * growing, or -1 if the query fails. */
-static int64_t begin_reading(sqlite3 *connection)
+/* Returns a number that identifies the state of the trace, which may be growing, or -1 if the query fails. */
+static int64_t ask_state(sqlite3 *connection)
 {
-    sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
     return ct_ask_number(connection,
                          "SELECT ifnull(max(end_ns), 0) + (SELECT count(*) FROM main.process) FROM main.call",
                          0, -1);
+}
+
+/* Begins a read transaction. Returns the state of the trace. */
+static int64_t begin_reading(sqlite3 *connection)
+{
+    sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
+    return ask_state(connection);
 }
 
 struct reader {
@@ -276,21 +281,78 @@ static void run_all(struct report *report)
     ct_computed_cache_free(report->computed);
 }
 
-struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope *scope, size_t *count)
+/* ---- the sections of a page ---- */
+
+struct ct_page_sections {
+    struct report report;
+    sqlite3 *own, *given; /* own: NULL if the sections are run over the given connection */
+    pthread_t thread;
+};
+
+static void *run_page(void *data)
 {
-    const struct report report = { .scope = *scope,
-                                   .format = CT_FORMAT_JSON,
-                                   .computed = ct_computed_cache_new() };
-    ct_trace_add_functions(connection, report.computed);
+    const struct ct_page_sections *page = data;
+    sqlite3 *connection = page->own ? page->own : page->given;
+    ct_trace_add_functions(connection, page->report.computed);
     for (size_t s = 0; s < SECTIONS; s++) {
-        sections[s].wanted = !repeats_verdict(&sections[s]);
         if (sections[s].wanted)
-            run_section(s, connection, &report);
+            run_section(s, connection, &page->report);
     }
     ct_trace_add_functions(connection, NULL);
-    ct_computed_cache_free(report.computed);
+    return NULL;
+}
+
+/* Starts the thread, if it sees the same state of the trace as the given connection. */
+static void start_page(struct ct_page_sections *page, const struct ct_series *series)
+{
+    const int64_t state = ask_state(page->given);
+    if (ct_series_open(series, &page->own) == SQLITE_OK && begin_reading(page->own) == state &&
+        pthread_create(&page->thread, NULL, run_page, page) == 0)
+        return;
+    sqlite3_close(page->own);
+    page->own = NULL;
+}
+
+struct ct_page_sections *ct_page_sections_begin(const struct ct_series *series, sqlite3 *connection,
+                                                const struct ct_scope *scope)
+{
+    struct ct_page_sections *page = calloc(1, sizeof(*page));
+    if (!page)
+        return NULL;
+    page->given = connection;
+    page->report.scope = *scope;
+    page->report.format = CT_FORMAT_JSON;
+    page->report.computed = ct_computed_cache_new();
+    for (size_t s = 0; s < SECTIONS; s++)
+        sections[s].wanted = !repeats_verdict(&sections[s]);
+    start_page(page, series);
+    return page;
+}
+
+struct ct_section *ct_page_sections_wait(struct ct_page_sections *page, size_t *count)
+{
+    if (page->own)
+        pthread_join(page->thread, NULL);
+    else
+        run_page(page);
+    sqlite3_close(page->own);
+    page->own = page->given = NULL;
     *count = SECTIONS;
     return sections;
+}
+
+void ct_page_sections_finish(struct ct_page_sections *page)
+{
+    if (!page)
+        return;
+    if (page->own) {
+        sqlite3_interrupt(page->own);
+        pthread_join(page->thread, NULL);
+        sqlite3_close(page->own);
+    }
+    ct_sections_finish(sections, SECTIONS);
+    ct_computed_cache_free(page->report.computed);
+    free(page);
 }
 
 /* Returns the number as text, or NULL if it is 0. */
