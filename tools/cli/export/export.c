@@ -1,8 +1,10 @@
 /* Implements `cudatrace export`, which writes a trace's calls in formats that other programs read. */
 #include "export.h"
 
+#include "clock.h"
 #include "export_work.h"
 #include "output.h"
+#include "progress.h"
 #include "run_choice.h"
 #include "sessions.h"
 #include "subcommand.h"
@@ -57,8 +59,35 @@ static bool write_due(struct ct_export *to, const struct ct_export_format *forma
     return !events->failed;
 }
 
-static bool stream_calls(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
+/* Shows how much of the time the calls so far cover. */
+static void show_progress(struct ct_progress *progress, const struct ct_export *to, int64_t at_ns)
 {
+    const int64_t now_ns = (int64_t)ct_monotonic_ns();
+    if (!ct_progress_is_due(progress, now_ns))
+        return;
+    const struct ct_extent *extent = &to->extent;
+    const int64_t from_ns = to->scope.from_ns > extent->begin_ns ? to->scope.from_ns : extent->begin_ns;
+    const int64_t to_ns = to->scope.to_ns < extent->end_ns ? to->scope.to_ns : extent->end_ns;
+    char text[32];
+    snprintf(text, sizeof(text), "%.0f %% of the calls",
+             to_ns > from_ns ? 100.0 * (double)(at_ns - from_ns) / (double)(to_ns - from_ns) : 100.0);
+    ct_progress_show(progress, now_ns, text);
+}
+
+/* Progress is not shown if the output is on the terminal, too. */
+static struct ct_progress begin_progress(const struct ct_export *to, const char *command)
+{
+    struct ct_progress progress = ct_progress_begin(command, (int64_t)ct_monotonic_ns());
+    if (to->to && isatty(fileno(to->to)))
+        progress.to = NULL;
+    return progress;
+}
+
+static bool stream_calls(struct ct_export *to, const struct ct_export_format *format, const char *command,
+                         uint64_t *calls)
+{
+    enum { PROGRESS_CALLS = 1 << 12 };
+    struct ct_progress progress = begin_progress(to, command);
     struct ct_stream_call call;
     struct ct_events events = { 0 };
     bool good = true;
@@ -69,7 +98,10 @@ static bool stream_calls(struct ct_export *to, const struct ct_export_format *fo
             ct_events_add(&events, &call);
         good = (format->event ? write_due(to, format, &events) : format->call(to, &call)) &&
                !(to->to && ferror(to->to));
+        if (*calls % PROGRESS_CALLS == 0)
+            show_progress(&progress, to, call.id);
     }
+    ct_progress_clear(&progress);
     good = good && ct_stream_error(to->stream) == SQLITE_OK;
     ct_events_end(&events);
     good = good && (!format->event || write_due(to, format, &events)) &&
@@ -78,7 +110,8 @@ static bool stream_calls(struct ct_export *to, const struct ct_export_format *fo
     return good;
 }
 
-static bool stream_all(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
+static bool stream_all(struct ct_export *to, const struct ct_export_format *format, const char *command,
+                       uint64_t *calls)
 {
     errno = 0;
     to->state = calloc(1, format->state_bytes + 1);
@@ -86,7 +119,7 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
                 (!format->begin || format->begin(to));
     ct_output_is_open();
     if (good && !format->is_whole)
-        good = stream_calls(to, format, calls);
+        good = stream_calls(to, format, command, calls);
     if (to->state && format->finish)
         format->finish(to);
     ct_work_finish(to);
@@ -128,7 +161,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     if (to->to)
         setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
     uint64_t calls = 0;
-    const bool good = stream_all(to, options->format, &calls);
+    const bool good = stream_all(to, options->format, options->command, &calls);
     const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
     if (error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE)) {
         ct_output_discard(output);

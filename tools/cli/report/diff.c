@@ -68,7 +68,8 @@ static int compare(char **path, const struct ct_run_choice run[2], int format)
         if (sections[s].wanted)
             run_section(&sections[s], trace, both, (enum ct_format)format);
     }
-    status = ct_sections_print("diff", sections, SECTIONS, (enum ct_format)format);
+    status = ct_sections_print_rest(&(struct ct_sections_printer){
+        .command = "diff", .sections = sections, .count = SECTIONS, .format = (enum ct_format)format });
 out:
     ct_sections_finish(sections, SECTIONS);
     sqlite3_close(both);

@@ -2,7 +2,9 @@
  * report. */
 #include "report.h"
 
+#include "clock.h"
 #include "printable.h"
+#include "progress.h"
 #include "run_choice.h"
 #include "sessions.h"
 #include "subcommand.h"
@@ -23,7 +25,12 @@ static struct ct_section sections[] = {
     CT_REPORTS(ROW)
 #undef ROW
 };
-enum { SECTIONS = sizeof(sections) / sizeof(sections[0]), THREADS_MAX = 8, OPTIONS_BYTES = 4608 };
+enum {
+    SECTIONS = sizeof(sections) / sizeof(sections[0]),
+    THREADS_MAX = 8,
+    OPTIONS_BYTES = 4608,
+    PROGRESS_STEPS = 100000
+};
 
 struct report {
     struct ct_scope scope;
@@ -33,6 +40,11 @@ struct report {
     char options[OPTIONS_BYTES]; /* the options that select the trace, for commands that users can repeat */
     struct ct_computed_cache *computed; /* of all readers */
     _Atomic size_t next;                /* the next section to run */
+    pthread_mutex_t lock;               /* for all below */
+    struct ct_sections_printer printer;
+    struct ct_progress progress;
+    bool is_done[SECTIONS];
+    size_t done, needed; /* numbers of sections */
 };
 
 /* The section that judges the run. Other sections may repeat its verdict. */
@@ -224,58 +236,104 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
     sqlite3_finalize(statement);
 }
 
-/* Returns whether a section is run in the first round, even if it is not printed. */
+/* Returns whether a section is run, even if it is not printed. */
 static bool is_needed(size_t s)
 {
     bool repeated = false;
     for (size_t other = 0; other < SECTIONS; other++)
         repeated |= sections[other].wanted && repeats_verdict(&sections[other]);
-    return !repeats_verdict(&sections[s]) && (sections[s].wanted || (repeated && &sections[s] == judge()));
+    return sections[s].wanted || (repeated && &sections[s] == judge());
+}
+
+/* ---- printing sections as they become ready ---- */
+
+/* Prints the sections that are ready, up to the first that is not. */
+static void note_done(struct report *report, size_t s)
+{
+    pthread_mutex_lock(&report->lock);
+    report->is_done[s] = true;
+    report->done++;
+    size_t ready = report->printer.printed;
+    while (ready < SECTIONS && (!sections[ready].wanted || report->is_done[ready]))
+        ready++;
+    if (ready > report->printer.printed) {
+        ct_progress_clear(&report->progress);
+        ct_sections_print_before(&report->printer, ready);
+        fflush(stdout);
+    }
+    pthread_mutex_unlock(&report->lock);
+}
+
+/* SQLite calls this function while it executes a query. */
+static int show_progress(void *data)
+{
+    struct report *report = data;
+    char text[64];
+    if (pthread_mutex_trylock(&report->lock) != 0)
+        return 0;
+    const int64_t now_ns = (int64_t)ct_monotonic_ns();
+    if (ct_progress_is_due(&report->progress, now_ns)) {
+        snprintf(text, sizeof(text), "%zu of %zu sections", report->done, report->needed);
+        ct_progress_show(&report->progress, now_ns, text);
+    }
+    pthread_mutex_unlock(&report->lock);
+    return 0;
+}
+
+static void run_and_note(size_t s, sqlite3 *connection, struct report *report)
+{
+    run_section(s, connection, report);
+    note_done(report, s);
+}
+
+/* Runs the section that judges, and then those that repeat the verdict, because they come first. */
+static void run_first(sqlite3 *connection, struct report *report)
+{
+    const size_t judging = (size_t)(judge() - sections);
+    if (is_needed(judging))
+        run_and_note(judging, connection, report);
+    for (size_t s = 0; s < SECTIONS; s++) {
+        if (sections[s].wanted && repeats_verdict(&sections[s]))
+            run_and_note(s, connection, report);
+    }
 }
 
 static void *run_sections(void *data)
 {
     const struct reader *reader = data;
     for (size_t s; (s = atomic_fetch_add(&reader->report->next, 1)) < SECTIONS;) {
-        if (is_needed(s))
-            run_section(s, reader->connection, reader->report);
+        if (is_needed(s) && &sections[s] != judge() && !repeats_verdict(&sections[s]))
+            run_and_note(s, reader->connection, reader->report);
     }
     return NULL;
 }
 
-/* Runs the sections that repeat the verdict. */
-static void run_repeating(sqlite3 *connection, const struct report *report)
-{
-    for (size_t s = 0; s < SECTIONS; s++) {
-        if (sections[s].wanted && repeats_verdict(&sections[s]))
-            run_section(s, connection, report);
-    }
-}
-
 static void run_all(struct report *report)
 {
-    long wanted = 0;
     for (size_t s = 0; s < SECTIONS; s++)
-        wanted += is_needed(s);
+        report->needed += is_needed(s);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct reader reader[THREADS_MAX];
     pthread_t other[THREADS_MAX];
     int readers = 0, started = 0;
     report->computed = ct_computed_cache_new();
-    while (readers == 0 || (readers < THREADS_MAX && readers < cores && readers < wanted)) {
+    while (readers == 0 || (readers < THREADS_MAX && readers < cores && (size_t)readers < report->needed)) {
         reader[readers] = (struct reader){ .report = report };
         if (ct_series_open(&report->series, &reader[readers].connection) == SQLITE_OK)
             ct_trace_add_functions(reader[readers].connection, report->computed);
+        if (report->progress.to)
+            sqlite3_progress_handler(reader[readers].connection, PROGRESS_STEPS, show_progress, report);
         readers++;
     }
     agree(reader, readers);
     while (started + 1 < readers &&
            pthread_create(&other[started], NULL, run_sections, &reader[started + 1]) == 0)
         started++;
+    run_first(reader[0].connection, report);
     run_sections(&reader[0]);
     for (int i = 0; i < started; i++)
         pthread_join(other[i], NULL);
-    run_repeating(reader[0].connection, report);
+    ct_progress_clear(&report->progress);
     for (int i = 0; i < readers; i++)
         sqlite3_close(reader[i].connection);
     ct_computed_cache_free(report->computed);
@@ -418,8 +476,13 @@ static int run(int argc, char **argv, struct report *report, char *about)
     repeat_option(report, "from", report->scope.from);
     repeat_option(report, "to", report->scope.to);
     report->width = ct_terminal_width();
+    report->printer = (struct ct_sections_printer){
+        .command = "report", .sections = sections, .count = SECTIONS, .format = (enum ct_format)report->format
+    };
+    report->progress = ct_progress_begin("report", (int64_t)ct_monotonic_ns());
+    pthread_mutex_init(&report->lock, NULL);
     run_all(report);
-    status = ct_sections_print("report", sections, SECTIONS, (enum ct_format)report->format);
+    status = ct_sections_print_rest(&report->printer);
     ct_sections_finish(sections, SECTIONS);
     return status;
 }

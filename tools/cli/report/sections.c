@@ -113,28 +113,35 @@ static void name_empty(const struct ct_section *sections, size_t count, bool fir
         putchar('\n');
 }
 
-int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
-                      enum ct_format format)
+static bool is_for_people(enum ct_format format)
 {
-    int status = EXIT_SUCCESS;
-    bool first = true;
-    const bool for_people = format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;
-    for (size_t s = 0; s < count; s++) {
-        if (!sections[s].wanted)
+    return format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;
+}
+
+void ct_sections_print_before(struct ct_sections_printer *printer, size_t place)
+{
+    for (; printer->printed < place; printer->printed++) {
+        const struct ct_section *section = &printer->sections[printer->printed];
+        if (!section->wanted)
             continue;
-        if (sections[s].problem[0]) {
-            ct_fail(0, "%s: %s: %s", command, sections[s].name, sections[s].problem);
-            status = sections[s].left_out ? status : EXIT_FAILURE;
-        } else if (!says_nothing(&sections[s]) || !for_people) {
-            print_section(&sections[s], format, first);
-            first = false;
+        if (section->problem[0]) {
+            ct_fail(0, "%s: %s: %s", printer->command, section->name, section->problem);
+            printer->status = section->left_out ? printer->status : EXIT_FAILURE;
+        } else if (!says_nothing(section) || !is_for_people(printer->format)) {
+            print_section(section, printer->format, !printer->has_begun);
+            printer->has_begun = true;
         }
     }
-    if (format == CT_FORMAT_JSON)
-        fputs(first ? "{}\n" : "}\n", stdout);
-    if (for_people)
-        name_empty(sections, count, first);
-    return status;
+}
+
+int ct_sections_print_rest(struct ct_sections_printer *printer)
+{
+    ct_sections_print_before(printer, printer->count);
+    if (printer->format == CT_FORMAT_JSON)
+        fputs(printer->has_begun ? "}\n" : "{}\n", stdout);
+    if (is_for_people(printer->format))
+        name_empty(printer->sections, printer->count, !printer->has_begun);
+    return printer->status;
 }
 
 char *ct_sections_about(const char *about, const struct ct_section *sections, size_t count)

@@ -34,10 +34,21 @@ void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stm
 /* Runs the statement of a note and stores the result in the section. If the statement fails, the section has
  * no note. */
 void ct_section_note(struct ct_section *section, sqlite3_stmt *statement, enum ct_format format, int width);
-/* Prints the sections that were run, in order. In human-readable formats, sections without rows are listed at
- * the end. Returns the exit status. */
-int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
-                      enum ct_format format);
+/* Prints sections in their order, also before all have been run. */
+struct ct_sections_printer {
+    const char *command;
+    const struct ct_section *sections;
+    size_t count;
+    enum ct_format format;
+    size_t printed; /* sections printed or passed */
+    bool has_begun; /* a section was printed */
+    int status;     /* exit status */
+};
+/* Prints the sections before the given place that have not been printed. All of them have been run. */
+void ct_sections_print_before(struct ct_sections_printer *printer, size_t place);
+/* Prints the other sections, and the end. In human-readable formats, sections without rows are listed there.
+ * Returns the exit status. */
+int ct_sections_print_rest(struct ct_sections_printer *printer);
 /* Returns the text of a command's help, which is `about` followed by a line for each section. The caller
  * frees the text. Returns NULL if out of memory. */
 char *ct_sections_about(const char *about, const struct ct_section *sections, size_t count);
