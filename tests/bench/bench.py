@@ -31,6 +31,7 @@ BENCHMARKS = (
     "daemon",
     "queries",
     "answers",
+    "reports",
 )
 GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once", "gpu_turns", "gpu_recording")
 LONG_BENCHMARKS = ("soak",)
