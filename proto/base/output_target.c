@@ -208,18 +208,45 @@ int ct_output_target_find_folder(const char *path, struct ct_output_target *targ
     return find(path, target, false, why);
 }
 
+/* Opens the file that exists, unless it is no longer the one that was found. */
+static int open_existing(const struct ct_output_target *target, int flags)
+{
+    const int fd = openat(target->folder, target->name, flags & ~(O_CREAT | O_EXCL));
+    struct stat now;
+    if (fd < 0)
+        return errno == ENOENT || errno == ELOOP ? -ESTALE : -errno;
+    if (fstat(fd, &now) == 0 && now.st_dev == target->status.st_dev && now.st_ino == target->status.st_ino)
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
+int ct_output_target_open_found(const struct ct_output_target *target, int flags, mode_t mode)
+{
+    flags |= O_CLOEXEC | (target->is_magic ? 0 : O_NOFOLLOW);
+    if (target->descriptor >= 0) {
+        const int copy = fcntl(target->descriptor, F_DUPFD_CLOEXEC, 0);
+        return copy < 0 ? -errno : copy;
+    }
+    if (target->exists)
+        return open_existing(target, flags);
+    const int fd = openat(target->folder, target->name, flags | (flags & O_CREAT ? O_EXCL : 0), mode);
+    return fd >= 0 ? fd : errno == EEXIST ? -ESTALE : -errno;
+}
+
 int ct_output_target_open(const char *path, int flags, mode_t mode, const char **why)
 {
-    struct ct_output_target target;
-    int error = ct_output_target_find(path, &target, why), fd = -1;
-    if (!error) {
-        const int follow = target.is_magic ? 0 : O_NOFOLLOW;
-        fd = target.descriptor >= 0 ? fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0)
-                                    : openat(target.folder, target.name, flags | follow | O_CLOEXEC, mode);
-        error = fd < 0 ? -errno : 0;
+    enum { TRIES = 10 };
+    int fd = -ESTALE;
+    for (int i = 0; fd == -ESTALE && i < TRIES; i++) {
+        struct ct_output_target target;
+        const int error = ct_output_target_find(path, &target, why);
+        fd = error ? error : ct_output_target_open_found(&target, flags, mode);
+        ct_output_target_leave(&target);
     }
-    ct_output_target_leave(&target);
-    return error ? error : fd;
+    if (fd == -ESTALE)
+        *why = "another program creates and removes the file again and again";
+    return fd;
 }
 
 void ct_output_target_leave(struct ct_output_target *target)

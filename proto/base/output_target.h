@@ -24,6 +24,10 @@ struct ct_output_target {
 int ct_output_target_find(const char *path, struct ct_output_target *target, const char **why);
 /* Like ct_output_target_find(), but neither follows nor checks the last component. */
 int ct_output_target_find_folder(const char *path, struct ct_output_target *target, const char **why);
+/* Opens the file that ct_output_target_find() has found, or creates it if it found none and `flags` contain
+ * O_CREAT. Returns a descriptor, -ESTALE if another program has created or replaced the file since, or
+ * another -errno. */
+int ct_output_target_open_found(const struct ct_output_target *target, int flags, mode_t mode);
 /* Finds the target and opens it like open(). Returns a descriptor or -errno, and sets *why as
  * ct_output_target_find() does. */
 int ct_output_target_open(const char *path, int flags, mode_t mode, const char **why);

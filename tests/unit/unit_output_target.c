@@ -1,5 +1,6 @@
 /* unit_output_target.c: in a folder that all users can write to, neither links nor files of another user are
- * opened for output, and links of root and of this user are followed. Needs root to make files of others. */
+ * opened for output, not even if they appear after the file was looked for, and links of root and of this
+ * user are followed. Needs root to make files of others. */
 #include "output_target.h"
 #include "own_path.h"
 
@@ -53,6 +54,20 @@ static void check_opened(const char *name)
     close(fd);
 }
 
+/* Another user creates or replaces the file after it has been looked for. */
+static void check_exchanged(const char *name)
+{
+    const char *why;
+    struct ct_output_target target;
+    EXPECT(0, ct_output_target_find(in_folder(name), &target, &why));
+    if (target.exists)
+        EXPECT(0, rename(in_folder(name), in_folder("away")));
+    make_file(name, OTHER);
+    EXPECT(-ESTALE, ct_output_target_open_found(&target, O_WRONLY | O_CREAT, 0600));
+    EXPECT(0, unlink(in_folder(name)));
+    ct_output_target_leave(&target);
+}
+
 static void check_resolved(const char *name, const char *wanted)
 {
     char path[PATH_MAX], refused[PATH_MAX];
@@ -90,6 +105,9 @@ int main(void)
     check_opened("own/made");
     check_opened("mine");
     check_opened("roots");
+    check_exchanged("new");
+    check_exchanged("roots");
+    EXPECT(0, rename(in_folder("away"), in_folder("roots")));
 
     check_resolved("others/trace", NULL);
     check_resolved("chain/trace", NULL);

@@ -25,25 +25,11 @@ struct ct_output {
 
 /* ---- opening ---- */
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* Opens the file that ct_output_target_find() has found. Returns -ESTALE if another file has replaced it
  * since. */
 static int open_existing(const struct ct_output_target *target, int flags)
 {
-    struct stat status;
-    if (!target->is_magic)
-        flags |= O_NOFOLLOW;
-    const int fd = openat(target->folder, target->name, flags | O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &status) == 0 && is_same(&status, &target->status))
-        return fd;
-    close(fd);
-    return -ESTALE;
+    return ct_output_target_open_found(target, flags | O_WRONLY | O_NOCTTY, 0);
 }
 
 /* Copies the owner, group and mode of the old file to the new one. Returns false if the old file has an
