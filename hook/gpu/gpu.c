@@ -10,6 +10,7 @@
 #include "gpu_device.h"
 #include "gpu_gate.h"
 #include "gpu_lane.h"
+#include "gpu_last.h"
 #include "gpu_library.h"
 #include "loader.h"
 #include "program.h"
@@ -29,8 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GPU_PATIENCE_NS UINT64_C(2000000000)
-#define THREAD_NAME     "cudatrace-gpu"
+#define THREAD_NAME "cudatrace-gpu"
 
 /* The recording's phase. Other threads begin a recording by changing IDLE to STARTING. All further changes
  * are made by the recording's thread. */
@@ -145,16 +145,6 @@ static bool follow_at_once(struct ct_segment *segment)
 
 static _Atomic int32_t thread_id; /* of the recording's thread */
 
-/* Returns whether all threads of the program have exited. */
-static bool is_last_thread(void)
-{
-    if (!ct_system_begin())
-        return false;
-    const bool is_last = ct_program_threads(ct_fork_pid()) == 1;
-    ct_system_end();
-    return is_last;
-}
-
 static bool is_abandoned(void)
 {
     return epoch != ct_process_epoch() ||
@@ -191,8 +181,10 @@ static uint64_t left_ns(void)
 static enum ct_gpu_order host_wait(uint32_t ms)
 {
     const uint64_t most_ns = (uint64_t)ms * 1000000, own_ns = is_abandoned() ? 0 : left_ns();
-    if (is_last_thread()) /* the last of the program's threads had made no call */
+    if (ct_gpu_last_is_alone()) { /* the last of the program's threads had made no call, or ended unseen */
+        ct_gpu_last_watch();
         give_order(ORDER_EXIT);
+    }
     ct_futex_wait(&order, ORDER_NONE, own_ns < most_ns ? own_ns : most_ns);
     uint32_t wake = ORDER_WAKE;
     atomic_compare_exchange_strong(&order, &wake, ORDER_NONE);
@@ -353,30 +345,17 @@ static void *run(void *unused)
         set_phase(PHASE_IDLE);
     } while (must_begin_again());
     CT_TEST_POINT("gpu.idle");
-    /* The C library runs the program's exit handlers in the last thread. */
-    if (is_last_thread() && ct_system_begin()) {
-        ct_self = &ct_dormant;
-        ct_system_mask_signals(0);
-        ct_system_end();
-    }
+    ct_gpu_last_end();
     return NULL;
 }
 
-typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                            void *data);
-typedef int detach_function(pthread_t thread);
-
-/* Creates the thread with all signals blocked, because signals are the program's. Returns an errno. */
+/* Returns an errno. */
 static int create_thread(void)
 {
-    create_function *create = (create_function *)(uintptr_t)ct_symbol_of_library("pthread_create");
-    detach_function *detach = (detach_function *)(uintptr_t)ct_symbol_of_library("pthread_detach");
-    if (!create || !detach)
-        return ENOSYS;
+    typedef int detach_function(pthread_t thread);
+    detach_function *const detach = (detach_function *)(uintptr_t)ct_symbol_of_library("pthread_detach");
     pthread_t thread;
-    const uint64_t before = ct_system_mask_signals(UINT64_MAX);
-    const int error = create(&thread, NULL, run, NULL);
-    ct_system_mask_signals(before);
+    const int error = detach ? ct_gpu_last_create(&thread, run) : ENOSYS;
     if (!error)
         detach(thread);
     return error;
@@ -427,7 +406,7 @@ static void follow(struct ct_segment *segment, bool must_wait)
         atomic_store(&is_held, true);
     begin(segment);
     if (must_wait) {
-        wait_for_phase(PHASE_STARTING, PHASE_STARTING, ct_now_ns() + GPU_PATIENCE_NS);
+        wait_for_phase(PHASE_STARTING, PHASE_STARTING, ct_now_ns() + CT_GPU_PATIENCE_NS);
         atomic_store(&is_held, false);
     }
     ct_system_end();
@@ -473,7 +452,7 @@ void ct_gpu_end(void)
     /* Several exit handlers call this function. Together, they wait no longer than one would. */
     static _Atomic uint64_t until_ns;
     uint64_t none = 0;
-    atomic_compare_exchange_strong(&until_ns, &none, ct_now_ns() + GPU_PATIENCE_NS);
+    atomic_compare_exchange_strong(&until_ns, &none, ct_now_ns() + CT_GPU_PATIENCE_NS);
     end(ORDER_EXIT, atomic_load(&until_ns));
     ct_system_end();
 }
@@ -504,7 +483,7 @@ static void end_thread(enum order given)
     CT_ERROR_GUARD;
     const int32_t tid = atomic_load(&thread_id);
     if (tid == 0 || atomic_load(&hanging_id) != tid || !has_thread()) {
-        const uint64_t until_ns = ct_now_ns() + GPU_PATIENCE_NS;
+        const uint64_t until_ns = ct_now_ns() + CT_GPU_PATIENCE_NS;
         if (is_recording())
             end(given, until_ns);
         bool is_left = true;

@@ -24,17 +24,17 @@ uint64_t ct_gpu_first_request(uint64_t session_ns);
 /* Must be called when the process has a new segment. */
 void ct_gpu_await_driver(void);
 /* Begins a recording if the segment requests one. The process's first recorded call of the driver waits until
- * CUPTI is ready, so that the recording has the first kernel. It waits at most GPU_PATIENCE_NS, because the
- * caller may hold the loader's lock, which CUPTI needs. The caller holds no lock of the hook, and its lane is
- * not held. */
+ * CUPTI is ready, so that the recording has the first kernel. It waits at most CT_GPU_PATIENCE_NS, because
+ * the caller may hold the loader's lock, which CUPTI needs. The caller holds no lock of the hook, and its
+ * lane is not held. */
 void ct_gpu_first_call(void);
 /* Begins a recording if the segment has a new request for one. Waits for nothing. The same conditions hold as
  * for ct_gpu_first_call(). A recording that has begun follows further requests by itself. */
 void ct_gpu_follow(struct ct_segment *segment);
 /* Ends the recording because the process is about to exit, after the records of all finished work. Waits at
- * most GPU_PATIENCE_NS. May be called in a signal handler. */
+ * most CT_GPU_PATIENCE_NS. May be called in a signal handler. */
 void ct_gpu_end(void);
-/* Ends a recording for good, and waits until its thread is gone, for at most GPU_PATIENCE_NS. */
+/* Ends a recording for good, and waits until its thread is gone, for at most CT_GPU_PATIENCE_NS. */
 void ct_gpu_quit(void);
 /* Ends a recording in the same way, and keeps others from beginning until ct_gpu_open() has been called as
  * often. Then the recording begins again at a later call, unless its time is over. */

@@ -84,6 +84,14 @@ uint32_t ct_program_threads(int32_t pid)
     return count > 0 && !has_first ? count - 1 : count;
 }
 
+int ct_program_first_status(int32_t pid)
+{
+    struct stat_file stat;
+    read_stat(&stat, folder_of(pid, true).name, pid);
+    const bool has_exited = strncmp(stat_field(&stat, 3), " Z", 2) == 0;
+    return has_exited ? (int)(strtoul(stat_field(&stat, 52), NULL, 10) >> 8 & 0xff) : 0;
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec time;

@@ -152,6 +152,21 @@ def last_thread_without_recording():
             s.check_identity()
 
 
+def exit_call():
+    """If the program's only thread exits by the system call, which the hook does not see, the process ends with the thread's status, even if
+    CUPTI hangs at the recording's end."""
+    for hanging in (), ("cuptiActivityDisable",):
+        with Session() as s:
+            s.start_daemon()
+            s.cudatrace("set", "--gpu", "on")
+            s.run(WORKLOADS / "gpu_work", "--end", "call", status=3,
+                  env={"LD_LIBRARY_PATH": f"{DRIVER_PATH}:{SIMCUPTI}", **{"SIMCUPTI_HANG": name for name in hanging}})
+            s.flush()
+            equal(s.value("SELECT state FROM processes"), "exited", "the process")
+            check(hanging or s.value("SELECT count(*) FROM gpu_work") > 0, "no GPU work")
+            s.check_identity()
+
+
 def vfork():
     """The child of vfork() begins no recording, because its threads end with it. The parent's next call does."""
     with Session() as s:
@@ -234,7 +249,7 @@ def hanging():
             s.check_identity()
 
 
-for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, last_thread_without_recording, vfork, confined,
-             permitted, hanging):
+for case in (busy_threads, busy_unrecorded_threads, stopped, work_that_waits, stays, last_thread, last_thread_without_recording, exit_call, vfork,
+             confined, permitted, hanging):
     print(case.__name__, flush=True)
     case()

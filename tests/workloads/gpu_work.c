@@ -18,9 +18,9 @@
 
 #include "simcupti.h"
 
-enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN, END_COMMANDS, END_THREAD };
-static const char *const end_words[] = { "return", "at-once",  "wait",   "fork",
-                                         "own",    "commands", "thread", NULL };
+enum end { END_RETURN, END_AT_ONCE, END_WAIT, END_FORK, END_OWN, END_COMMANDS, END_THREAD, END_CALL };
+static const char *const end_words[] = { "return",   "at-once", "wait", "fork", "own",
+                                         "commands", "thread",  "call", NULL };
 static long long rounds = 5, end = END_RETURN;
 
 static const struct option_row options[] = {
@@ -31,7 +31,7 @@ static const struct option_row options[] = {
         "a line of input, use CUPTI; commands: read lines (work BYTES, launch N, set N, graph N, loop N, "
         "allocate N, rest, block, free, context, access, call, fork, vfork, confine, permit, reject, "
         "subscribe, unsubscribe), answer each, and return at the end of the input; thread: the first thread "
-        "exits, and an exit handler makes a call",
+        "exits, and an exit handler makes a call; call: the system call exit() with status 3",
         &end, end_words),
     { .name = NULL },
 };
@@ -355,6 +355,8 @@ int main(int argc, char **argv)
     case END_THREAD:
         ENSURE(atexit(make_call) == 0);
         pthread_exit(NULL);
+    case END_CALL:
+        syscall(SYS_exit, 3);
     case END_RETURN:
         break;
     }
