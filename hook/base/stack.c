@@ -24,7 +24,34 @@ enum { STACK_MAX = 64 << 20, PAGE = 4096 };
 static uintptr_t first_end, first_pointer;
 static struct ct_code fork_code;
 
+/* The code of an allocator that may call the driver while it holds its lock. */
+static struct ct_code allocator_code[8];
+
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/* Returns whether the object is the C library, or an allocator that is known never to call the driver. */
+static bool is_known_allocator(const struct ct_object *object)
+{
+    static const char *const symbols[] = { "__libc_start_main", "__asan_init", "__tsan_init",
+                                           "tc_malloc",         "mallctl",     "mi_malloc" };
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        if (ct_symbol_in(object, symbols[i], NULL))
+            return true;
+    }
+    return false;
+}
+
+/* Only allocators that are loaded with the program serve the C library. */
+static void note_allocator(void)
+{
+    static const char *const names[] = { "malloc",        "calloc", "realloc", "free",
+                                         "aligned_alloc", "_Znwm",  "_ZdlPvm", "_ZdlPv" };
+    struct ct_object object;
+    if (!ct_symbol_definer("malloc", &object) || is_known_allocator(&object))
+        return;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        allocator_code[i] = ct_symbol_code_in(&object, names[i]);
+}
 
 __attribute__((constructor)) static void note_first(int argc, char **argv)
 {
@@ -33,6 +60,7 @@ __attribute__((constructor)) static void note_first(int argc, char **argv)
         return;
     first_end = (uintptr_t)argv;
     fork_code = ct_symbol_code_in_libc("fork");
+    note_allocator();
     if (syscall(SYS_gettid) == syscall(SYS_getpid))
         first_pointer = (uintptr_t)ct_thread_pointer();
 }
@@ -93,6 +121,19 @@ bool ct_stack_left(uintptr_t holder, uintptr_t frame)
     return is_known && is_clean(frame & -(uintptr_t)sizeof(uint64_t), end);
 }
 
+/* Like is_clean(), an old return address also counts. */
+__attribute__((no_sanitize("address", "thread"))) static bool is_in_allocator(uintptr_t from, uintptr_t end)
+{
+    for (uintptr_t at = from; allocator_code[0].bytes && at + sizeof(uint64_t) <= end;
+         at += sizeof(uint64_t)) {
+        for (size_t i = 0; i < sizeof(allocator_code) / sizeof(allocator_code[0]); i++) {
+            if (*(const uint64_t *)at - allocator_code[i].from < allocator_code[i].bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool ct_stack_is_plain(void)
 {
     const uintptr_t from = (uintptr_t)__builtin_frame_address(0) & -(uintptr_t)sizeof(uint64_t);
@@ -101,5 +142,5 @@ bool ct_stack_is_plain(void)
         return false;
     const bool is_known = is_own(from, end);
     ct_system_end();
-    return is_known && is_clean(from, end);
+    return is_known && is_clean(from, end) && !is_in_allocator(from, end);
 }

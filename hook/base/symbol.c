@@ -420,13 +420,37 @@ void *ct_symbol_in(const struct ct_object *object, const char *name, const char 
     return symbol ? (void *)(object->base + symbol->st_value) : NULL;
 }
 
+struct ct_code ct_symbol_code_in(const struct ct_object *object, const char *name)
+{
+    const ElfW(Sym) *symbol = find_symbol(object, name, NULL);
+    return symbol ? (struct ct_code){ object->base + symbol->st_value, symbol->st_size }
+                  : (struct ct_code){ 0 };
+}
+
 struct ct_code ct_symbol_code_in_libc(const char *name)
 {
     struct ct_object object;
     const bool is_there = &_r_debug && ct_symbol_in_list(_r_debug.r_map, "libc.so.6", &object);
-    const ElfW(Sym) *symbol = is_there ? find_symbol(&object, name, NULL) : NULL;
-    return symbol ? (struct ct_code){ object.base + symbol->st_value, symbol->st_size }
-                  : (struct ct_code){ 0 };
+    return is_there ? ct_symbol_code_in(&object, name) : (struct ct_code){ 0 };
+}
+
+struct definition {
+    const char *name;
+    struct ct_object *object;
+};
+
+static bool take_definition(const struct ct_object *object, void *data)
+{
+    const struct definition *wanted = data;
+    if (object->is_hook || !find_symbol(object, wanted->name, NULL))
+        return false;
+    *wanted->object = *object;
+    return true;
+}
+
+bool ct_symbol_definer(const char *name, struct ct_object *object)
+{
+    return ct_symbol_each(take_definition, &(struct definition){ name, object });
 }
 
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index)

@@ -95,11 +95,15 @@ void *ct_symbol_of_library(const char *name);
 /* Finds a function in the C library, even if another library interposes it. Returns NULL if the C library
  * lacks it. */
 void *ct_symbol_in_libc(const char *name);
-/* Returns the address range of a function's code in the C library itself. It is empty if there is none. */
+/* Finds the first object in load order, except the hook, that defines a function called `name`. */
+bool ct_symbol_definer(const char *name, struct ct_object *object);
+/* Returns the address range of a function's code. It is empty if the object does not define the function. */
 struct ct_code {
     uintptr_t from;
     uint64_t bytes;
 };
+struct ct_code ct_symbol_code_in(const struct ct_object *object, const char *name);
+/* The same for the C library itself. */
 struct ct_code ct_symbol_code_in_libc(const char *name);
 
 /* An object and its dependencies, in the breadth-first order that dlsym() uses for a handle to the object. */
