@@ -144,7 +144,7 @@ bool ct_lock_take(struct ct_lock *lock)
     const struct error_guard guard = error_guard_begin();
     const uint32_t number = ct_thread_number();
     const bool masked = lock->signals_wait && ct_system_begin();
-    const uint64_t signals = masked ? ct_system_mask_signals(UINT64_MAX) : 0;
+    const uint64_t signals = masked ? ct_system_block_signals() : 0;
     if (number == 0 || !take(lock, number)) {
         if (masked) {
             ct_system_mask_signals(signals);

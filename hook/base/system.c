@@ -1,5 +1,7 @@
 #include "system.h"
 
+#include "fault_signals.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -39,11 +41,21 @@ void ct_system_end(void)
 }
 
 /* Makes the raw system call, which has a 64-bit mask and cannot fail with these arguments. */
-uint64_t ct_system_mask_signals(uint64_t mask)
+static uint64_t change_mask(int how, uint64_t mask)
 {
     uint64_t before = 0;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
+    syscall(SYS_rt_sigprocmask, how, &mask, &before, sizeof(mask));
     return before;
+}
+
+uint64_t ct_system_block_signals(void)
+{
+    return change_mask(SIG_BLOCK, ~CT_FAULT_SIGNALS);
+}
+
+void ct_system_mask_signals(uint64_t mask)
+{
+    change_mask(SIG_SETMASK, mask);
 }
 
 bool ct_system_alone(void)

@@ -36,9 +36,11 @@ void ct_system_end(void);
 /* Like ct_system_begin(), but succeeds even if the hook is silenced. Used only to finish releasing a lock,
  * which includes waking its waiters. */
 void ct_system_begin_anyway(void);
-/* Sets the thread's signal mask, in which the lowest bit is signal 1. Returns the previous mask. Must be
- * called between ct_system_begin() and ct_system_end(). */
-uint64_t ct_system_mask_signals(uint64_t mask);
+/* Blocks the thread's signals, except those of faults (fault_signals.h), which stay as they are. Returns the
+ * previous mask, in which the lowest bit is signal 1. Both functions must be called between ct_system_begin()
+ * and ct_system_end(). */
+uint64_t ct_system_block_signals(void);
+void ct_system_mask_signals(uint64_t mask);
 /* True if no other thread is between ct_system_begin() and ct_system_end(). */
 bool ct_system_alone(void);
 /* Checks with the kernel whether the aligned 8-byte word that contains the address is readable. */

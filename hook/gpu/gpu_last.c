@@ -24,7 +24,7 @@ int ct_gpu_last_create(pthread_t *thread, void *(*run)(void *))
     create_function *const create = (create_function *)(uintptr_t)ct_symbol_of_library("pthread_create");
     if (!create)
         return ENOSYS;
-    const uint64_t before = ct_system_mask_signals(UINT64_MAX);
+    const uint64_t before = ct_system_block_signals();
     const int error = create(thread, NULL, run, NULL);
     ct_system_mask_signals(before);
     return error;

@@ -10,7 +10,7 @@
 /* The longest time that a thread of the program, or its end, waits for CUPTI. */
 #define CT_GPU_PATIENCE_NS UINT64_C(2000000000)
 
-/* Creates a thread with all signals blocked, because signals are the program's. Returns an errno. */
+/* Creates a thread with signals blocked, because signals are the program's. Returns an errno. */
 int ct_gpu_last_create(pthread_t *thread, void *(*run)(void *));
 
 /* Returns whether all threads of the program have exited. */

@@ -74,7 +74,7 @@ static bool pause_briefly(void)
 {
     if (!ct_system_begin())
         return false;
-    const uint64_t signals = ct_system_mask_signals(UINT64_MAX);
+    const uint64_t signals = ct_system_block_signals();
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = LOCK_PAUSE_NS }, NULL);
     ct_system_mask_signals(signals);
     ct_system_end();

@@ -13,6 +13,7 @@
 #define PAIRS        (code_begin + CT_AREA_PAIRS)(%rip)
 #define STACK_TOP    (code_begin + CT_AREA_BYTES)(%rip)
 
+#define SIG_BLOCK            0
 #define SIG_SETMASK          2
 #define SIGNAL_BYTES         8
 #define RTLD_NOW             2
@@ -172,7 +173,8 @@ ct_area_code_common:
         lock cmpxchgl %ecx, DATA(STATE)
         jne     go_on
 
-        leaq    DATA(ALL_SIGNALS), %rsi
+        movl    $SIG_BLOCK, %edi
+        leaq    DATA(KEPT_OUT), %rsi
         leaq    DATA(SIGNALS), %rdx
         call    set_signals
         leaq    STACK_TOP, %rsp
@@ -197,6 +199,7 @@ ct_area_code_common:
         movq    %rsp, %rsi              /* a place for the state before, which is not needed */
         call    *%rax
         popq    %rax
+        movl    $SIG_SETMASK, %edi
         movq    %rsp, %rsi
         xorl    %edx, %edx
         call    set_signals
@@ -288,9 +291,8 @@ fork_begins:
         jnz     1b
 2:      ret
 
-/* Sets the signal mask to *rsi, and stores the old mask in *rdx unless rdx is 0. */
+/* Changes the signal mask by *rsi, as edi determines, and stores the old mask in *rdx unless rdx is 0. */
 set_signals:
-        movl    $SIG_SETMASK, %edi
         movl    $SIGNAL_BYTES, %r10d
         movl    $__NR_rt_sigprocmask, %eax
         syscall

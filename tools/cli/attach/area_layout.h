@@ -40,7 +40,7 @@
 #define CT_DATA_ERRNO         88
 #define CT_DATA_CANCEL_TYPE   96
 #define CT_DATA_ATFORK        104
-#define CT_DATA_ALL_SIGNALS   112
+#define CT_DATA_KEPT_OUT      112
 #define CT_DATA_SIGNALS       120
 #define CT_DATA_ASKED_STACK   128
 #define CT_DATA_CANCEL_BEFORE 136

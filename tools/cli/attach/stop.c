@@ -11,6 +11,7 @@
 #include "tracer.h"
 
 #include "clock.h"
+#include "fault_signals.h"
 #include "proc_file.h"
 #include "room.h"
 
@@ -102,23 +103,6 @@ static bool is_call_stop(int status)
     return WSTOPSIG(status) == (SIGTRAP | 0x80);
 }
 
-/* Signals for faults in our code must stay unblocked, because the kernel resets the handler of a fault signal
- * that is blocked. */
-static bool is_fault(int number)
-{
-    return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGTRAP;
-}
-
-static uint64_t all_but_faults(void)
-{
-    uint64_t mask = ~UINT64_C(0);
-    for (int number = 1; number < 32; number++) {
-        if (is_fault(number))
-            mask &= ~(UINT64_C(1) << (number - 1));
-    }
-    return mask;
-}
-
 /* Handles a stop that was caused by a signal, and sets *number to the signal to deliver when the thread is
  * resumed. SIGSTOP cannot be blocked, so it is passed on. A fault signal sent by another process is held back
  * until the thread is released. */
@@ -126,7 +110,7 @@ static int take_signal(struct ct_stop *stop, int status, long *number)
 {
     siginfo_t info;
     *number = is_event_stop(status) || is_call_stop(status) ? 0 : WSTOPSIG(status);
-    if (!is_fault((int)*number) || ptrace(PTRACE_GETSIGINFO, stop->thread, NULL, &info) != 0)
+    if (!ct_is_fault_signal((int)*number) || ptrace(PTRACE_GETSIGINFO, stop->thread, NULL, &info) != 0)
         return 0;
     if (info.si_code > 0) { /* the kernel raised the signal because our code failed */
         stop->fault = (int)*number;
@@ -439,7 +423,9 @@ static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
     enum { FLAG_TRAP = 0x100, FLAG_DIRECTION = 0x400 };
     if (stop->is_gone)
         return -ESRCH;
-    const uint64_t blocked = all_but_faults();
+    /* Signals for faults in our code must be unblocked, because the kernel resets the handler of a fault
+     * signal that is blocked. */
+    const uint64_t blocked = ~CT_FAULT_SIGNALS;
     if (!stop->is_changed && ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, stop->thread,
                                     (void *)sizeof(blocked), &blocked) != 0)
         return -ESRCH;

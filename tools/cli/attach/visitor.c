@@ -2,6 +2,8 @@
 
 #include "tracer.h"
 
+#include "fault_signals.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -115,7 +117,7 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->find_cancel_type = plan->find_cancel_type;
     data->find_atfork = plan->find_atfork;
     data->asked_stack = 0;
-    data->all_signals = ~UINT64_C(0);
+    data->kept_out = ~CT_FAULT_SIGNALS;
     snprintf(data->path, sizeof(data->path), "%s", "");
     memset(data->why, 0, sizeof(data->why));
     data->visit = *plan->visit;

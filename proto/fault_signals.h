@@ -1,0 +1,22 @@
+/* The signals that the kernel raises when an instruction fails. Programs serve faults with their handlers,
+ * such as write barriers and pagers. The code of a visit and the hook may touch memory whose faults the
+ * program serves, because they call its allocator. A blocked signal would then kill the program. Code that
+ * keeps other signals out therefore leaves these as the program has set them. */
+#ifndef CT_PROTO_FAULT_SIGNALS_H
+#define CT_PROTO_FAULT_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A mask as the kernel's, in which the lowest bit is signal 1. */
+#define CT_FAULT_SIGNALS                                                                                     \
+    (UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1) | UINT64_C(1) << (SIGFPE - 1) |              \
+     UINT64_C(1) << (SIGILL - 1) | UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSYS - 1))
+
+static inline bool ct_is_fault_signal(int number)
+{
+    return number > 0 && number <= 64 && CT_FAULT_SIGNALS >> (number - 1) & 1;
+}
+
+#endif

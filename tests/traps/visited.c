@@ -1,0 +1,138 @@
+/* A program that a visit disturbs if it is careless: the visit's code runs inside a call of the program, on
+ * its signals, its allocator and its stack. Makes a call for each line of its input.
+ *
+ *     visited MODE
+ *
+ * In each mode, the program's allocator or its calls need something else:
+ *   barrier   the allocator writes to a page that a handler of SIGSEGV makes writable
+ *   pager     the allocator writes to a page of a file that a handler of SIGBUS makes longer */
+#include "cuda_min.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FAILED = 9, PAGE_BYTES = 4096 };
+
+static bool is_ready;
+static char *page;
+static int file = -1;
+static volatile sig_atomic_t faults;
+
+static void fail(const char *why)
+{
+    if (write(STDERR_FILENO, why, strlen(why)) > 0)
+        _exit(FAILED);
+}
+
+static void ensure(bool holds, const char *why)
+{
+    if (!holds)
+        fail(why);
+}
+
+/* ---- modes ---- */
+
+static int call(void)
+{
+    int version = 0;
+    const int result = cuDriverGetVersion(&version);
+    return result == 0 && version <= 0 ? -1 : result;
+}
+
+static void touch_page(void)
+{
+    *(volatile char *)page = 1;
+}
+
+static void serve_fault(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    ensure((char *)info->si_addr == page, "a fault elsewhere\n");
+    if (file < 0)
+        mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    else
+        ensure(ftruncate(file, PAGE_BYTES) == 0, "ftruncate() failed\n");
+    faults = faults + 1;
+}
+
+static void serve(int number)
+{
+    sigaction(number, &(struct sigaction){ .sa_sigaction = serve_fault, .sa_flags = SA_SIGINFO | SA_RESTART },
+              NULL);
+    page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
+                file, 0);
+    ensure(page != MAP_FAILED, "mmap() failed\n");
+}
+
+static void prepare_barrier(void)
+{
+    serve(SIGSEGV);
+}
+
+static int call_with_barrier(void)
+{
+    mprotect(page, PAGE_BYTES, PROT_READ);
+    return call();
+}
+
+static void prepare_pager(void)
+{
+    file = memfd_create("pages", MFD_CLOEXEC);
+    serve(SIGBUS);
+}
+
+static int call_with_pager(void)
+{
+    ensure(ftruncate(file, 0) == 0, "ftruncate() failed\n");
+    return call();
+}
+
+static const struct mode {
+    const char *name;
+    void (*prepare)(void);
+    int (*call)(void);
+    void (*allocate)(void); /* called by each function of the allocator */
+} modes[] = {
+    { "barrier", prepare_barrier, call_with_barrier, touch_page },
+    { "pager", prepare_pager, call_with_pager, touch_page },
+};
+static const struct mode *mode;
+
+/* ---- the allocator, which also serves the C library and the loader ---- */
+
+#define ALLOCATOR(result, name, parameters, arguments)                                                       \
+    extern result __libc_##name parameters;                                                                  \
+    result name parameters                                                                                   \
+    {                                                                                                        \
+        if (is_ready && mode->allocate)                                                                      \
+            mode->allocate();                                                                                \
+        return __libc_##name arguments;                                                                      \
+    }
+ALLOCATOR(void *, malloc, (size_t bytes), (bytes))
+ALLOCATOR(void *, calloc, (size_t count, size_t bytes), (count, bytes))
+ALLOCATOR(void *, realloc, (void *block, size_t bytes), (block, bytes))
+ALLOCATOR(void, free, (void *block), (block))
+
+int main(int argc, char **argv)
+{
+    char line;
+    for (size_t i = 0; argc == 2 && i < sizeof(modes) / sizeof(*modes); i++) {
+        if (strcmp(argv[1], modes[i].name) == 0)
+            mode = &modes[i];
+    }
+    ensure(mode && cuInit(0) == 0, "no such mode, or no driver\n");
+    if (mode->prepare)
+        mode->prepare();
+    is_ready = true;
+    dprintf(STDOUT_FILENO, "ready\n");
+    while (read(STDIN_FILENO, &line, 1) == 1)
+        dprintf(STDOUT_FILENO, "%d\n", mode->call());
+    is_ready = false;
+    printf("faults %d\n", faults > 0);
+    return 0;
+}

@@ -1,0 +1,65 @@
+"""Attaches to a program whose allocator or stack a visit could break (visited.c), or, with a driver that is not attached to, makes it begin
+a recording of GPU work. The program's results must stay correct, and its calls must be recorded.
+
+    visited.py MODE
+"""
+import subprocess
+import sys
+
+from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, Session, compiled, equal, needs, wait_for
+
+(mode,) = sys.argv[1:]
+ENDS = {"barrier": "faults 1\n", "pager": "faults 1\n"}
+
+
+class Program:
+    def __init__(self, s, preload):
+        env = {"LD_LIBRARY_PATH": f"{DRIVER_PATH}:{BUILD / 'tests/simcupti/13'}"}
+        self.child = s.start(compiled(s, "visited.c", *LINKED), mode, preload=preload, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.child.pid
+        equal(self.child.stdout.readline(), "ready\n", mode)
+
+    def call(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+        equal(self.child.stdout.readline(), "0\n", f"the result of a call, status {self.child.poll()}")
+
+    def end(self):
+        equal(self.child.communicate(timeout=DEADLINE_S)[0], ENDS.get(mode, "faults 0\n"), "its end")
+        equal(self.child.returncode, 0, "its exit status")
+
+
+def visited(s):
+    """Checks that the program is visited in a call, and that its further calls are recorded."""
+    p = Program(s, preload=False)
+    p.call()
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.call()
+    a.await_line("is recorded")
+    for _ in range(3):
+        p.call()
+    a.end()
+    equal(recorded(s, p.pid), 4, "calls")
+    p.end()
+
+
+def told(s):
+    """Checks that the program begins a recording of GPU work in a call."""
+    s.start_daemon()
+    p = Program(s, preload=True)
+    p.call()
+    setting = s.start(CUDATRACE, "set", "--session", s.name, "--gpu", "on", "--pid", p.pid, preload=False, stdout=subprocess.PIPE)
+    wait_for("the answer", lambda: (p.call(), setting.poll() is not None)[1])
+    equal(setting.communicate()[0], b"1 of 1 processes record GPU work\n", "the answer")
+    p.end()
+    s.flush()
+    equal(s.value("SELECT gpu_recording FROM processes"), "recorded", "the recording")
+    s.check_identity()
+
+
+if SHAPE:
+    from attach_test import Attach, recorded
+    needs("ptrace")
+with Session() as s:
+    (visited if SHAPE else told)(s)
