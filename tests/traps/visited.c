@@ -5,7 +5,8 @@
  *
  * In each mode, the program's allocator or its calls need something else:
  *   barrier   the allocator writes to a page that a handler of SIGSEGV makes writable
- *   pager     the allocator writes to a page of a file that a handler of SIGBUS makes longer */
+ *   pager     the allocator writes to a page of a file that a handler of SIGBUS makes longer
+ *   misaligned  the calls are made with a stack that is not aligned to 16 bytes */
 #include "cuda_min.h"
 
 #include <signal.h>
@@ -92,6 +93,22 @@ static int call_with_pager(void)
     return call();
 }
 
+/* Calls as hand-written code might, with a stack pointer that is a multiple of 8 only. */
+static int call_misaligned(void)
+{
+    int version = 0, result;
+    __asm__ volatile("movq %%rsp, %%rbx\n\t"
+                     "leaq -128(%%rsp), %%rsp\n\t" /* the red zone */
+                     "andq $-16, %%rsp\n\t"
+                     "subq $8, %%rsp\n\t"
+                     "call *%2\n\t"
+                     "movq %%rbx, %%rsp"
+                     : "=a"(result)
+                     : "D"(&version), "r"((CUresult(*)(int *))cuDriverGetVersion)
+                     : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+    return result == 0 && version <= 0 ? -1 : result;
+}
+
 static const struct mode {
     const char *name;
     void (*prepare)(void);
@@ -100,6 +117,7 @@ static const struct mode {
 } modes[] = {
     { "barrier", prepare_barrier, call_with_barrier, touch_page },
     { "pager", prepare_pager, call_with_pager, touch_page },
+    { "misaligned", NULL, call_misaligned, NULL },
 };
 static const struct mode *mode;
 

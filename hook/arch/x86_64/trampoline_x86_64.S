@@ -4,8 +4,8 @@
  * (wrap.c), the stub jumps to the wrapper's trampoline. For all other functions, the general trampoline
  * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() to find the function to call. It
  * forwards the register arguments and as many stack words as the function takes, and passes the result to
- * ct_leave(). The stack is 16-byte aligned at every call. ct_enter() is compiled for general registers only,
- * so xmm0-7 reach the function unchanged. The slow path saves and restores xmm0-7. The return address stays
+ * ct_leave(). The stack is 16-byte aligned at every call, even if the caller has not aligned it. ct_enter() is
+ * compiled for general registers only, so xmm0-7 reach the function unchanged. The slow path saves and restores xmm0-7. The return address stays
  * where the caller pushed it, and CFI lets exceptions and cancellation unwind the trampoline. */
 
 #define FRAME_BYTES  96
@@ -69,16 +69,17 @@
         movq    %rsp, %rbp
         .cfi_def_cfa_register %rbp
         subq    $FRAME_BYTES, %rsp
-        movq    %rdi, 0(%rsp)
-        movq    %rsi, 8(%rsp)
-        movq    %rdx, 16(%rsp)
-        movq    %rcx, 24(%rsp)
-        movq    %r8, 32(%rsp)
-        movq    %r9, 40(%rsp)
+        andq    $-16, %rsp
+        movq    %rdi, 0-FRAME_BYTES(%rbp)
+        movq    %rsi, 8-FRAME_BYTES(%rbp)
+        movq    %rdx, 16-FRAME_BYTES(%rbp)
+        movq    %rcx, 24-FRAME_BYTES(%rbp)
+        movq    %r8, 32-FRAME_BYTES(%rbp)
+        movq    %r9, 40-FRAME_BYTES(%rbp)
         leaq    16(%rbp), %rax
-        movq    %rax, FRAME_STACK(%rsp)
-        movl    %r11d, FRAME_ROW(%rsp)
-        movq    %rsp, %rdi
+        movq    %rax, FRAME_STACK-FRAME_BYTES(%rbp)
+        movl    %r11d, FRAME_ROW-FRAME_BYTES(%rbp)
+        leaq    -FRAME_BYTES(%rbp), %rdi
         .endm
 
         .section .text.hot, "ax", @progbits /* compilers put the functions called here into the same
@@ -93,7 +94,8 @@
         call    *%rax
         movq    %rax, FRAME_RESULT-FRAME_BYTES(%rbp)
         leaq    -FRAME_BYTES(%rbp), %rdi
-        leaq    -FRAME_BYTES(%rbp), %rsp
+        movq    %rdi, %rsp
+        andq    $-16, %rsp
         call    ct_leave
         movq    FRAME_RESULT-FRAME_BYTES(%rbp), %rax
         .cfi_remember_state
@@ -135,8 +137,9 @@
         END     ct_trampoline
 
 /* The trampolines for the wrappers, which are written in C. A wrapper runs only if the thread has a lane, the
- * function has been assigned a number, and there is room for another open call. The trampoline passes the
- * thread's producer in r10 and the call's address (ct_frame_address()) in rax. */
+ * function has been assigned a number, there is room for another open call, and the caller has aligned the
+ * stack. The trampoline passes the thread's producer in r10 and the call's address (ct_frame_address()) in
+ * rax. */
         .macro WRAPPER name
         FUNCTION ct_trampoline_\name, 6
         movq    ct_self@gottpoff(%rip), %r10
@@ -147,6 +150,9 @@
         je      ct_trampoline
         cmpl    $DEPTH_MAX, PRODUCER_DEPTH(%r10)
         ja      ct_trampoline
+        leal    8(%rsp), %eax
+        testb   $15, %al
+        jnz     ct_trampoline
         movq    %rsp, %rax
         cmpb    $0, PRODUCER_IS_COUNTER(%r10)
         je      ct_wrap_clock_\name

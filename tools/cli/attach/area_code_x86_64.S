@@ -44,7 +44,7 @@
 
         .macro RESTORE_VECTORS
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
-        movaps  \n*16(%rsp), %xmm\n
+        movups  \n*16(%rsp), %xmm\n
         .endr
         addq    $VECTOR_BYTES, %rsp
         .endm
@@ -137,9 +137,10 @@ ct_area_code_common:
         jne     go_straight
         subq    $VECTOR_BYTES, %rsp
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
-        movaps  %xmm\n, \n*16(%rsp)
+        movups  %xmm\n, \n*16(%rsp)
         .endr
         movq    %rsp, DATA(ASKED_STACK)
+        andq    $-16, %rsp              /* the program may have called with a misaligned stack */
         /* This code has no unwind information, so a cancellation in it would skip the handlers of the
          * program's frames. The type has no effect on other threads, and setting it is no system call. */
         pushq   $CANCEL_DEFERRED
@@ -149,7 +150,6 @@ ct_area_code_common:
         call    *DATA(CANCEL_TYPE)
         cmpl    $CANCEL_ASYNCHRONOUS, (%rsp)
         je      leave_alone
-        addq    $16, %rsp
         /* The program may have installed a filter that kills it for any system call, so wait without one. The
          * command looks every millisecond. */
         movl    $GRANT_TURNS, %ecx
@@ -189,6 +189,7 @@ ct_area_code_common:
         call    visit
         movl    %r13d, (%r12)
         leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
+        andq    $-16, %rsp
         /* As soon as the state is DONE, another thread may use the area's stack and data. As soon as
          * cancellation and signals are allowed, the thread may leave this code. */
         pushq   DATA(SIGNALS)
@@ -203,7 +204,7 @@ ct_area_code_common:
         movq    %rsp, %rsi
         xorl    %edx, %edx
         call    set_signals
-        popq    %rax
+        leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
         RESTORE_VECTORS
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
@@ -216,7 +217,6 @@ leave_alone:
         movl    $CANCEL_ASYNCHRONOUS, %edi
         movq    %rsp, %rsi
         call    *DATA(CANCEL_TYPE)
-        addq    $16, %rsp
         jmp     go_on
 be_late:
         movl    $CT_AREA_LATE, %ecx
@@ -226,6 +226,7 @@ be_late:
         movl    $CT_AREA_ASKING, %eax
         lock cmpxchgl %ecx, DATA(STATE)
 go_on:
+        leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
         RESTORE_VECTORS
 go_straight:
         RESTORE_REGISTERS
