@@ -6,7 +6,8 @@
  * In each mode, the program's allocator or its calls need something else:
  *   barrier   the allocator writes to a page that a handler of SIGSEGV makes writable
  *   pager     the allocator writes to a page of a file that a handler of SIGBUS makes longer
- *   misaligned  the calls are made with a stack that is not aligned to 16 bytes */
+ *   misaligned  the calls are made with a stack that is not aligned to 16 bytes
+ *   deep      the allocator uses 3 MiB of stack */
 #include "cuda_min.h"
 
 #include <signal.h>
@@ -109,6 +110,13 @@ static int call_misaligned(void)
     return result == 0 && version <= 0 ? -1 : result;
 }
 
+static void use_stack(void)
+{
+    volatile char block[3 << 20];
+    for (size_t i = 0; i < sizeof(block); i += PAGE_BYTES)
+        block[i] = 1;
+}
+
 static const struct mode {
     const char *name;
     void (*prepare)(void);
@@ -118,6 +126,7 @@ static const struct mode {
     { "barrier", prepare_barrier, call_with_barrier, touch_page },
     { "pager", prepare_pager, call_with_pager, touch_page },
     { "misaligned", NULL, call_misaligned, NULL },
+    { "deep", NULL, call, use_stack },
 };
 static const struct mode *mode;
 

@@ -253,13 +253,29 @@ static int map_file(struct ct_stop *stop, uint64_t address, int fd)
     return got < 0 ? (int)got : 0;
 }
 
+/* Maps memory for the area, without using any. If the program locks all its memory, the stack is exempt,
+ * because locking it would fill it. Returns the address or -errno. */
+static int64_t reserve(struct ct_stop *stop)
+{
+    const int64_t address =
+        ct_stop_call(stop, SYS_mmap, 0, CT_AREA_BYTES, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, ~UINT64_C(0), 0);
+    if (address < 0)
+        return address;
+    ct_stop_call(stop, SYS_munlock, (uint64_t)address, CT_AREA_BYTES, 0, 0, 0, 0);
+    const int64_t error =
+        ct_stop_call(stop, SYS_mprotect, (uint64_t)address, CT_AREA_BYTES, PROT_READ | PROT_WRITE, 0, 0, 0);
+    if (error)
+        ct_stop_call(stop, SYS_munmap, (uint64_t)address, CT_AREA_BYTES, 0, 0, 0, 0);
+    return error ? error : address;
+}
+
 int ct_area_make(struct ct_area *area, struct ct_stop *stop)
 {
     static uint8_t contents[CT_AREA_GUARD];
     const struct ct_area_data data = { .magic = CT_AREA_MAGIC, .file = -1 };
     struct stat status;
-    const int64_t address = ct_stop_call(stop, SYS_mmap, 0, CT_AREA_BYTES, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS, ~UINT64_C(0), 0);
+    const int64_t address = reserve(stop);
     if (address < 0)
         return (int)address;
     write_code(contents);

@@ -3,14 +3,15 @@
 #ifndef CT_ATTACH_AREA_LAYOUT_H
 #define CT_ATTACH_AREA_LAYOUT_H
 
-/* The parts of the area are whole pages: the code, its data, an inaccessible guard page, and the stack. */
+/* The parts of the area are whole pages: the code, its data, an inaccessible guard page, and the stack. The stack
+ * has 8 MiB of address space, as most threads have, because the program's allocator runs on it. */
 #define CT_AREA_CODE       0x0
 #define CT_AREA_THUNKS     0x1000
 #define CT_AREA_DATA       0x5000
 #define CT_AREA_PAIRS      0x7000
 #define CT_AREA_GUARD      0xd000
 #define CT_AREA_STACK      0xe000
-#define CT_AREA_BYTES      0x4e000
+#define CT_AREA_BYTES      0x80e000
 #define CT_AREA_PAIRS_MOST 1024
 
 /* Size of a thunk, which loads the address of its pair's `function` into r11 and jumps to
