@@ -514,7 +514,7 @@ def cancellable(s):
     a.end()
     equal(recorded(s, p.pid), 1, "calls")
     p.order("[call() for _ in iter(lambda: select.select([0], [], [], 0.001)[0], [0])].count(0) > 0")
-    said = attach(s, p.pid, "--wait", "1s", status=1)
+    said = attach(s, p.pid, "--wait", "3s", status=1)
     check("by threads that may be cancelled at any instruction" in said, said)
     p.order("0")
     equal((p.child.stdout.readline(), p.child.stdout.readline()), ("True\n", "0\n"), "the results of the calls")
@@ -538,7 +538,7 @@ def with_locks(s):
     for line, answer, why in (("raise_(10)", "0", "in signal handlers"),
                               ("c.dl_iterate_phdr(VISITOR, None)", "1", "while a thread loaded or unloaded a library")):
         p.order(f"[{line} for _ in iter(lambda: select.select([0], [], [], 0.001)[0], [0])].count({answer}) > 0")
-        said = attach(s, p.pid, "--wait", "1s", status=1)
+        said = attach(s, p.pid, "--wait", "3s", status=1)
         check(f"was not changed: all its CUDA calls were made {why}" in said, said)
         p.order("0")
         equal((p.child.stdout.readline(), p.child.stdout.readline()), ("True\n", "0\n"), "the results of the calls")

@@ -77,9 +77,13 @@ ct_area_code_arm:
         movl    $CT_AREA_ARMED, DATA(STATE)
         jmp     stop
 
-/* Removes the thunks, unless a thread is already doing so. */
+/* Removes the thunks, unless a thread asks or is already doing so. */
 ct_area_code_disarm:
+        movl    DATA(STATE), %eax
+        cmpl    $CT_AREA_LATE, %eax     /* only the command changes LATE and ALONE */
+        jae     1f
         movl    $CT_AREA_ARMED, %eax
+1:
         movl    $CT_AREA_IDLE, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
         jne     stop

@@ -230,7 +230,7 @@ bool ct_visitor_rearm(struct ct_visitor *visitor)
 
 int ct_visitor_disarm(struct ct_visitor *visitor)
 {
-    if (ct_area_has_thunks(&visitor->area) && visitor->area.data.state != CT_AREA_ARMED)
+    if (visitor->area.address && visitor->area.data.state == CT_AREA_ASKING)
         ct_visitor_rearm(visitor);
     struct act act = { .in = disarm_in_stop, .what_for = CT_STOP_FOR_CODE };
     return act_within(visitor, &act);
