@@ -7,18 +7,24 @@
  *   barrier   the allocator writes to a page that a handler of SIGSEGV makes writable
  *   pager     the allocator writes to a page of a file that a handler of SIGBUS makes longer
  *   misaligned  the calls are made with a stack that is not aligned to 16 bytes
- *   deep      the allocator uses 3 MiB of stack */
+ *   deep      the allocator uses 3 MiB of stack
+ *   thread    the calls are made in a thread, on memory that the program has chosen, in several mappings
+ * A visit must leave the calls alone in these modes:
+ *   split     the calls are made in a signal handler, on a stack that consists of several mappings
+ *   coroutine a signal handler switches to another stack and makes the calls there */
 #include "cuda_min.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-enum { FAILED = 9, PAGE_BYTES = 4096 };
+enum { FAILED = 9, PAGE_BYTES = 4096, STACK_BYTES = 1 << 20 };
 
 static bool is_ready;
 static char *page;
@@ -117,6 +123,84 @@ static void use_stack(void)
         block[i] = 1;
 }
 
+/* Gives a page other properties than its neighbours, so that it becomes a mapping of its own. */
+static void split(char *within)
+{
+    ensure(madvise((char *)((uintptr_t)within & -(uintptr_t)PAGE_BYTES), PAGE_BYTES, MADV_DONTDUMP) == 0,
+           "madvise() failed\n");
+}
+
+static void *call_in_thread(void *result)
+{
+    char block[4 * PAGE_BYTES];
+    split(block + sizeof(block) / 2);
+    *(int *)result = call();
+    return NULL;
+}
+
+static int call_by_thread(void)
+{
+    static char *stack;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int result = -1;
+    if (!stack)
+        stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack, STACK_BYTES);
+    ensure(pthread_create(&thread, &attributes, call_in_thread, &result) == 0, "no thread\n");
+    pthread_join(thread, NULL);
+    return result;
+}
+
+static volatile int result_of_handler;
+
+static void call_in_handler(int number)
+{
+    char block[4 * PAGE_BYTES];
+    (void)number;
+    split(block + sizeof(block) / 2);
+    result_of_handler = call();
+}
+
+static void prepare_split(void)
+{
+    signal(SIGUSR1, call_in_handler);
+}
+
+static int call_by_signal(void)
+{
+    result_of_handler = -1;
+    raise(SIGUSR1);
+    return result_of_handler;
+}
+
+static ucontext_t handler, coroutine;
+
+static void call_in_coroutine(void)
+{
+    for (;;) {
+        result_of_handler = call();
+        swapcontext(&coroutine, &handler);
+    }
+}
+
+static void switch_stacks(int number)
+{
+    (void)number;
+    swapcontext(&handler, &coroutine);
+}
+
+static void prepare_coroutine(void)
+{
+    getcontext(&coroutine);
+    coroutine.uc_stack.ss_size = STACK_BYTES;
+    coroutine.uc_stack.ss_sp =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    makecontext(&coroutine, call_in_coroutine, 0);
+    signal(SIGUSR1, switch_stacks);
+}
+
 static const struct mode {
     const char *name;
     void (*prepare)(void);
@@ -127,6 +211,9 @@ static const struct mode {
     { "pager", prepare_pager, call_with_pager, touch_page },
     { "misaligned", NULL, call_misaligned, NULL },
     { "deep", NULL, call, use_stack },
+    { "thread", NULL, call_by_thread, NULL },
+    { "split", prepare_split, call_by_signal, NULL },
+    { "coroutine", prepare_coroutine, call_by_signal, NULL },
 };
 static const struct mode *mode;
 

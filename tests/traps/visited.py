@@ -1,14 +1,19 @@
 """Attaches to a program whose allocator or stack a visit could break (visited.c), or, with a driver that is not attached to, makes it begin
-a recording of GPU work. The program's results must stay correct, and its calls must be recorded.
+a recording of GPU work. The program's results must stay correct, and its calls must be recorded, unless attach must leave them alone.
 
     visited.py MODE
 """
 import subprocess
 import sys
 
-from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, Session, compiled, equal, needs, wait_for
+from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, Session, check, compiled, equal, needs, wait_for
 
 (mode,) = sys.argv[1:]
+# Why attach leaves the calls of these modes alone.
+ALONE = {
+    "split": "in signal handlers",
+    "coroutine": "on stacks that are not their threads' own, such as coroutines'",
+}
 ENDS = {"barrier": "faults 1\n", "pager": "faults 1\n"}
 
 
@@ -44,6 +49,18 @@ def visited(s):
     p.end()
 
 
+def left_alone(s):
+    """Checks that no call is visited."""
+    p = Program(s, preload=False)
+    a = Attach(s, p.pid, "--wait", "3s", "--for", "1s")
+    a.await_armed(p.pid)
+    while a.child.poll() is None:
+        p.call()
+    said = a.end(status=1, number=None)
+    check(f"was not changed: all its CUDA calls were made {ALONE[mode]}; try again" in said, said)
+    p.end()
+
+
 def told(s):
     """Checks that the program begins a recording of GPU work in a call."""
     s.start_daemon()
@@ -62,4 +79,4 @@ if SHAPE:
     from attach_test import Attach, recorded
     needs("ptrace")
 with Session() as s:
-    (visited if SHAPE else told)(s)
+    (left_alone if mode in ALONE else visited if SHAPE else told)(s)

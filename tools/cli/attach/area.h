@@ -33,6 +33,7 @@ struct ct_area_data {
     uint64_t find_atfork;
     uint64_t kept_out, signals; /* the signals to block during the visit, and the mask before it */
     uint64_t asked_stack;       /* the stack pointer of the thread that asks for a grant; 0: none has asked */
+    uint64_t asked_thread;      /* its thread pointer */
     int32_t cancel_before;
     uint32_t ran;        /* 1 once the stopped thread has finished its routine */
     uint32_t grant;      /* CT_AREA_GRANT_… */

@@ -143,6 +143,8 @@ ct_area_code_common:
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
         movups  %xmm\n, \n*16(%rsp)
         .endr
+        movq    %fs:0, %rax             /* the thread pointer */
+        movq    %rax, DATA(ASKED_THREAD)
         movq    %rsp, DATA(ASKED_STACK)
         andq    $-16, %rsp              /* the program may have called with a misaligned stack */
         /* This code has no unwind information, so a cancellation in it would skip the handlers of the

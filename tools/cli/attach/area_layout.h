@@ -44,13 +44,14 @@
 #define CT_DATA_KEPT_OUT      112
 #define CT_DATA_SIGNALS       120
 #define CT_DATA_ASKED_STACK   128
-#define CT_DATA_CANCEL_BEFORE 136
-#define CT_DATA_RAN           140
-#define CT_DATA_GRANT         144
-#define CT_DATA_FORKS_WAIT    148
-#define CT_DATA_PATH          152
-#define CT_DATA_WHY           248
-#define CT_DATA_WHY_BYTES     392
+#define CT_DATA_ASKED_THREAD  136
+#define CT_DATA_CANCEL_BEFORE 144
+#define CT_DATA_RAN           148
+#define CT_DATA_GRANT         152
+#define CT_DATA_FORKS_WAIT    156
+#define CT_DATA_PATH          160
+#define CT_DATA_WHY           256
+#define CT_DATA_WHY_BYTES     384
 #define CT_DATA_VISIT         640
 #define CT_DATA_REQUEST       648 /* a field of the visit */
 #define CT_DATA_PRODUCER      664 /* a field of the visit */

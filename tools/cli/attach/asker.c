@@ -1,5 +1,7 @@
 #include "asker.h"
 
+#include "own_stack.h"
+
 #include "signal_frame.h"
 
 #include <stdlib.h>
@@ -17,22 +19,16 @@ static bool has_signal_frame(const uint64_t *words, size_t count)
     return false;
 }
 
-/* Returns whether the thread is inside a signal handler. Reads its stack up to the end of the mapping, in
- * parts that overlap. */
-static bool is_in_handler(struct ct_target *target, uint64_t stack)
+/* Returns whether the thread is inside a signal handler. Reads its stack in parts that overlap. */
+static bool is_in_handler(const struct ct_memory *memory, uint64_t stack, uint64_t end)
 {
     enum { PART_BYTES = 64 << 10 };
-    const uint64_t most = UINT64_C(64) << 20;
-    const struct ct_mapping *mapping =
-        ct_memory_look(&target->memory) == 0 ? ct_memory_at(&target->memory, stack) : NULL;
     uint64_t *words = malloc(PART_BYTES);
     uint64_t at = (stack + 7) & ~UINT64_C(7);
-    const uint64_t end = !mapping ? at : mapping->end - at > most ? at + most : mapping->end;
-    bool found = !words || !mapping;
+    bool found = !words;
     while (!found && at < end) {
         const uint64_t bytes = end - at < PART_BYTES ? end - at : PART_BYTES;
-        found = !ct_memory_read(&target->memory, at, words, bytes) ||
-                has_signal_frame(words, bytes / sizeof(*words));
+        found = !ct_memory_read(memory, at, words, bytes) || has_signal_frame(words, bytes / sizeof(*words));
         at += bytes == PART_BYTES ? bytes - CT_SIGNAL_FRAME_BYTES : bytes;
     }
     free(words);
@@ -65,9 +61,13 @@ static bool is_loader_busy(const struct ct_target *target)
     return is_busy;
 }
 
-const char *ct_asker_not_now(struct ct_target *target, uint64_t stack)
+const char *ct_asker_not_now(struct ct_target *target, const struct ct_area_data *data)
 {
+    uint64_t end;
     if (is_loader_busy(target))
         return "while a thread loaded or unloaded a library";
-    return is_in_handler(target, stack) ? "in signal handlers" : NULL;
+    if (ct_memory_look(&target->memory) != 0 ||
+        !ct_own_stack_find(&target->memory, data->asked_thread, data->asked_stack, &end))
+        return "on stacks that are not their threads' own, such as coroutines'";
+    return is_in_handler(&target->memory, data->asked_stack, end) ? "in signal handlers" : NULL;
 }

@@ -340,7 +340,7 @@ static void answer(struct ct_attachment *attachment)
         attachment->was_answered = true;
         const bool is_confined = has_confined_itself(attachment);
         attachment->later_why =
-            is_confined ? NULL : ct_asker_not_now(&attachment->target, visitor->area.data.asked_stack);
+            is_confined ? NULL : ct_asker_not_now(&attachment->target, &visitor->area.data);
         ct_area_set(&visitor->area, CT_DATA_GRANT,
                     is_confined             ? CT_AREA_GRANT_NO
                     : attachment->later_why ? CT_AREA_GRANT_LATER
