@@ -11,7 +11,8 @@
  *   thread    the calls are made in a thread, on memory that the program has chosen, in several mappings
  * A visit must leave the calls alone in these modes:
  *   split     the calls are made in a signal handler, on a stack that consists of several mappings
- *   coroutine a signal handler switches to another stack and makes the calls there */
+ *   coroutine a signal handler switches to another stack and makes the calls there
+ *   deeper    the calls are made with 5 MiB of stack in use */
 #include "cuda_min.h"
 
 #include <pthread.h>
@@ -201,6 +202,14 @@ static void prepare_coroutine(void)
     signal(SIGUSR1, switch_stacks);
 }
 
+static int call_deeper(void)
+{
+    volatile char block[5 << 20];
+    for (size_t i = 0; i < sizeof(block); i += PAGE_BYTES)
+        block[i] = 1;
+    return call();
+}
+
 static const struct mode {
     const char *name;
     void (*prepare)(void);
@@ -214,6 +223,7 @@ static const struct mode {
     { "thread", NULL, call_by_thread, NULL },
     { "split", prepare_split, call_by_signal, NULL },
     { "coroutine", prepare_coroutine, call_by_signal, NULL },
+    { "deeper", NULL, call_deeper, NULL },
 };
 static const struct mode *mode;
 

@@ -13,6 +13,7 @@ from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, 
 ALONE = {
     "split": "in signal handlers",
     "coroutine": "on stacks that are not their threads' own, such as coroutines'",
+    "deeper": "by threads that use more than 4 MiB of their stacks",
 }
 ENDS = {"barrier": "faults 1\n", "pager": "faults 1\n"}
 

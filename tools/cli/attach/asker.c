@@ -63,11 +63,14 @@ static bool is_loader_busy(const struct ct_target *target)
 
 const char *ct_asker_not_now(struct ct_target *target, const struct ct_area_data *data)
 {
+    const uint64_t depth_most = 4 << 20; /* reading more would delay the call by many milliseconds */
     uint64_t end;
     if (is_loader_busy(target))
         return "while a thread loaded or unloaded a library";
     if (ct_memory_look(&target->memory) != 0 ||
         !ct_own_stack_find(&target->memory, data->asked_thread, data->asked_stack, &end))
         return "on stacks that are not their threads' own, such as coroutines'";
+    if (end - data->asked_stack > depth_most)
+        return "by threads that use more than 4 MiB of their stacks";
     return is_in_handler(&target->memory, data->asked_stack, end) ? "in signal handlers" : NULL;
 }

@@ -351,14 +351,16 @@ static void answer(struct ct_attachment *attachment)
 }
 
 /* Waits for another call. Whenever the area is armed, there are a few nanoseconds in which a cancellation
- * skips the program's handlers, so the area is armed rarely. */
+ * skips the program's handlers, and the next call waits until its stack has been read. So the area is armed
+ * more and more rarely. */
 static void arm_after_alone(struct ct_attachment *attachment)
 {
-    enum { PAUSE_NS = 100 * MS_NS };
-    const uint64_t now_ns = ct_monotonic_ns();
-    if (now_ns - attachment->alone_ns < PAUSE_NS)
+    const uint64_t first_ns = UINT64_C(100) * MS_NS, most_ns = UINT64_C(3200) * MS_NS;
+    const uint64_t now_ns = ct_monotonic_ns(), pause_ns = attachment->alone_pause_ns;
+    if (now_ns - attachment->alone_ns < pause_ns)
         return;
     attachment->alone_ns = now_ns;
+    attachment->alone_pause_ns = pause_ns == 0 ? first_ns : 2 * pause_ns < most_ns ? 2 * pause_ns : most_ns;
     attachment->alone_why =
         attachment->later_why
             ? attachment->later_why

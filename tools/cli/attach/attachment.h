@@ -25,7 +25,8 @@ struct ct_attachment {
                                                  * -1: none */
     uint64_t looked_ns, armed_ns, recording_ns; /* CLOCK_MONOTONIC; 0: not yet */
     uint64_t proved_ns;                         /* when the process last proved to be the same */
-    uint64_t alone_ns;                 /* when the area was last armed after a call that was left alone */
+    uint64_t alone_ns;       /* when the area was last armed after a call that was left alone */
+    uint64_t alone_pause_ns; /* how long it then leaves further calls alone without examining them */
     const char *alone_why, *later_why; /* of that call, and of the one that asks now; NULL: none */
     uint64_t taking_ns;                /* since when a thread is loading the hook; 0: none is */
     uint32_t rearms;                   /* after calls that were not answered in time */
