@@ -1,5 +1,6 @@
 /* A program that a visit disturbs if it is careless: the visit's code runs inside a call of the program, on
- * its signals, its allocator and its stack. Makes a call for each line of its input.
+ * its signals, its allocator and its stack. Makes a call for each line of its input, or
+ * a call as in any other program for a line with a c.
  *
  *     visited MODE
  *
@@ -12,7 +13,10 @@
  * A visit must leave the calls alone in these modes:
  *   split     the calls are made in a signal handler, on a stack that consists of several mappings
  *   coroutine a signal handler switches to another stack and makes the calls there
- *   deeper    the calls are made with 5 MiB of stack in use */
+ *   deeper    the calls are made with 5 MiB of stack in use
+ *   within    the allocator makes the calls, and holds its lock
+ *   library   the same, if the allocator is the library visited_allocator.c */
+#include "visited.h"
 #include "cuda_min.h"
 
 #include <pthread.h>
@@ -210,6 +214,27 @@ static int call_deeper(void)
     return call();
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool calls_within;
+
+static void call_within(void)
+{
+    pthread_mutex_lock(&lock);
+    if (calls_within) {
+        calls_within = false;
+        result_of_handler = call();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int call_by_allocator(void)
+{
+    result_of_handler = 0;
+    calls_within = true;
+    free(malloc(VISITED_BYTES));
+    return result_of_handler;
+}
+
 static const struct mode {
     const char *name;
     void (*prepare)(void);
@@ -224,6 +249,8 @@ static const struct mode {
     { "split", prepare_split, call_by_signal, NULL },
     { "coroutine", prepare_coroutine, call_by_signal, NULL },
     { "deeper", NULL, call_deeper, NULL },
+    { "within", NULL, call_by_allocator, call_within },
+    { "library", NULL, call_by_allocator, NULL },
 };
 static const struct mode *mode;
 
@@ -237,10 +264,12 @@ static const struct mode *mode;
             mode->allocate();                                                                                \
         return __libc_##name arguments;                                                                      \
     }
+#ifndef HAS_LIBRARY
 ALLOCATOR(void *, malloc, (size_t bytes), (bytes))
 ALLOCATOR(void *, calloc, (size_t count, size_t bytes), (count, bytes))
 ALLOCATOR(void *, realloc, (void *block, size_t bytes), (block, bytes))
 ALLOCATOR(void, free, (void *block), (block))
+#endif
 
 int main(int argc, char **argv)
 {
@@ -254,8 +283,10 @@ int main(int argc, char **argv)
         mode->prepare();
     is_ready = true;
     dprintf(STDOUT_FILENO, "ready\n");
-    while (read(STDIN_FILENO, &line, 1) == 1)
-        dprintf(STDOUT_FILENO, "%d\n", mode->call());
+    for (bool is_plain = false; read(STDIN_FILENO, &line, 1) == 1; is_plain = line == 'c') {
+        if (line != 'c')
+            dprintf(STDOUT_FILENO, "%d\n", is_plain ? call() : mode->call());
+    }
     is_ready = false;
     printf("faults %d\n", faults > 0);
     return 0;

@@ -6,7 +6,7 @@ a recording of GPU work. The program's results must stay correct, and its calls 
 import subprocess
 import sys
 
-from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, Session, check, compiled, equal, needs, wait_for
+from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, Session, check, compiled, equal, library, needs, wait_for
 
 (mode,) = sys.argv[1:]
 # Why attach leaves the calls of these modes alone.
@@ -14,6 +14,8 @@ ALONE = {
     "split": "in signal handlers",
     "coroutine": "on stacks that are not their threads' own, such as coroutines'",
     "deeper": "by threads that use more than 4 MiB of their stacks",
+    "within": "by the program's own allocator (malloc)",
+    "library": "by the program's own allocator (malloc)",
 }
 ENDS = {"barrier": "faults 1\n", "pager": "faults 1\n"}
 
@@ -21,12 +23,16 @@ ENDS = {"barrier": "faults 1\n", "pager": "faults 1\n"}
 class Program:
     def __init__(self, s, preload):
         env = {"LD_LIBRARY_PATH": f"{DRIVER_PATH}:{BUILD / 'tests/simcupti/13'}"}
-        self.child = s.start(compiled(s, "visited.c", *LINKED), mode, preload=preload, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        flags = []
+        if mode == "library":
+            env["LD_PRELOAD"] = str(library(s, "visited_allocator.c", "liballocator.so", "-O2", *LINKED))
+            flags.append("-DHAS_LIBRARY")
+        self.child = s.start(compiled(s, "visited.c", *flags, *LINKED), mode, preload=preload, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.child.pid
         equal(self.child.stdout.readline(), "ready\n", mode)
 
-    def call(self):
-        self.child.stdin.write("\n")
+    def call(self, plain=False):
+        self.child.stdin.write("c\n" if plain else "\n")
         self.child.stdin.flush()
         equal(self.child.stdout.readline(), "0\n", f"the result of a call, status {self.child.poll()}")
 
@@ -51,7 +57,7 @@ def visited(s):
 
 
 def left_alone(s):
-    """Checks that no call is visited."""
+    """Checks that no call is visited, but a call as in any other program is."""
     p = Program(s, preload=False)
     a = Attach(s, p.pid, "--wait", "3s", "--for", "1s")
     a.await_armed(p.pid)
@@ -59,6 +65,12 @@ def left_alone(s):
         p.call()
     said = a.end(status=1, number=None)
     check(f"was not changed: all its CUDA calls were made {ALONE[mode]}; try again" in said, said)
+    a = Attach(s, p.pid)
+    a.await_armed(p.pid)
+    p.call(plain=True)
+    a.await_line("is recorded")
+    a.end()
+    equal(recorded(s, p.pid), 1, "calls")
     p.end()
 
 

@@ -54,6 +54,10 @@ AT(visit.producer, PRODUCER)
 static_assert(CT_AREA_ANSWER_DONE == CT_VISIT_DONE && CT_AREA_ANSWER_SILENCED == CT_VISIT_SILENCED &&
                   CT_AREA_REQUEST_RECORD == CT_VISIT_RECORD,
               "ct_visit");
+static_assert(CT_ASKED_RBP == CT_ASKED_VECTORS + 8 * CT_ASKED_REGISTERS &&
+                  CT_ASKED_RETURN == CT_ASKED_RBP + 8 && CT_ASKED_BYTES == CT_ASKED_RETURN + 8 &&
+                  CT_ASKED_RBX == CT_ASKED_VECTORS + 2 * 8,
+              "SAVE_REGISTERS");
 static_assert(sizeof(struct ct_area_data) <= CT_AREA_PAIRS - CT_AREA_DATA, "data");
 static_assert(CT_AREA_PAIRS_MOST * CT_PAIR_BYTES <= CT_AREA_GUARD - CT_AREA_PAIRS, "pairs");
 static_assert(CT_AREA_PAIRS_MOST * CT_AREA_THUNK_BYTES <= CT_AREA_DATA - CT_AREA_THUNKS, "thunks");

@@ -20,8 +20,6 @@
 #define CANCEL_DISABLE       1
 #define CANCEL_DEFERRED      0
 #define CANCEL_ASYNCHRONOUS  1
-#define SAVED_REGISTERS      12
-#define VECTOR_BYTES         128
 #define STAT_BYTES           144
 #define STAT_DEVICE          0
 #define STAT_INODE           8
@@ -46,7 +44,7 @@
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
         movups  \n*16(%rsp), %xmm\n
         .endr
-        addq    $VECTOR_BYTES, %rsp
+        addq    $CT_ASKED_VECTORS, %rsp
         .endm
 
         .section .rodata.area_code, "a", @progbits
@@ -139,7 +137,7 @@ ct_area_code_common:
         movl    $CT_AREA_ASKING, %ecx
         lock cmpxchgl %ecx, DATA(STATE)
         jne     go_straight
-        subq    $VECTOR_BYTES, %rsp
+        subq    $CT_ASKED_VECTORS, %rsp
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
         movups  %xmm\n, \n*16(%rsp)
         .endr
@@ -194,7 +192,7 @@ ct_area_code_common:
         call    make_forks_wait
         call    visit
         movl    %r13d, (%r12)
-        leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
+        leaq    -8*CT_ASKED_REGISTERS-CT_ASKED_VECTORS(%rbp), %rsp
         andq    $-16, %rsp
         /* As soon as the state is DONE, another thread may use the area's stack and data. As soon as
          * cancellation and signals are allowed, the thread may leave this code. */
@@ -210,7 +208,7 @@ ct_area_code_common:
         movq    %rsp, %rsi
         xorl    %edx, %edx
         call    set_signals
-        leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
+        leaq    -8*CT_ASKED_REGISTERS-CT_ASKED_VECTORS(%rbp), %rsp
         RESTORE_VECTORS
         RESTORE_REGISTERS
         movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
@@ -232,7 +230,7 @@ be_late:
         movl    $CT_AREA_ASKING, %eax
         lock cmpxchgl %ecx, DATA(STATE)
 go_on:
-        leaq    -8*SAVED_REGISTERS-VECTOR_BYTES(%rbp), %rsp
+        leaq    -8*CT_ASKED_REGISTERS-CT_ASKED_VECTORS(%rbp), %rsp
         RESTORE_VECTORS
 go_straight:
         RESTORE_REGISTERS

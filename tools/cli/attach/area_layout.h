@@ -3,8 +3,8 @@
 #ifndef CT_ATTACH_AREA_LAYOUT_H
 #define CT_ATTACH_AREA_LAYOUT_H
 
-/* The parts of the area are whole pages: the code, its data, an inaccessible guard page, and the stack. The stack
- * has 8 MiB of address space, as most threads have, because the program's allocator runs on it. */
+/* The parts of the area are whole pages: the code, its data, an inaccessible guard page, and the stack. The
+ * stack has 8 MiB of address space, as most threads have, because the program's allocator runs on it. */
 #define CT_AREA_CODE       0x0
 #define CT_AREA_THUNKS     0x1000
 #define CT_AREA_DATA       0x5000
@@ -55,6 +55,15 @@
 #define CT_DATA_VISIT         640
 #define CT_DATA_REQUEST       648 /* a field of the visit */
 #define CT_DATA_PRODUCER      664 /* a field of the visit */
+
+/* The saved registers of a thread that asks, relative to its stack pointer: eight vector registers, twelve
+ * general registers, and rbp, below the return address of its call. */
+#define CT_ASKED_VECTORS   128
+#define CT_ASKED_REGISTERS 12
+#define CT_ASKED_RBX       144
+#define CT_ASKED_RBP       224
+#define CT_ASKED_RETURN    232
+#define CT_ASKED_BYTES     240
 
 /* The area's states. Thunks are active only while the area is ARMED. */
 #define CT_AREA_IDLE   0

@@ -1,5 +1,6 @@
 #include "asker.h"
 
+#include "allocator.h"
 #include "own_stack.h"
 
 #include "signal_frame.h"
@@ -72,5 +73,7 @@ const char *ct_asker_not_now(struct ct_target *target, const struct ct_area_data
         return "on stacks that are not their threads' own, such as coroutines'";
     if (end - data->asked_stack > depth_most)
         return "by threads that use more than 4 MiB of their stacks";
-    return is_in_handler(&target->memory, data->asked_stack, end) ? "in signal handlers" : NULL;
+    if (is_in_handler(&target->memory, data->asked_stack, end))
+        return "in signal handlers";
+    return ct_allocator_asks(target, data, end) ? "by the program's own allocator (malloc)" : NULL;
 }

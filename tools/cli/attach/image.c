@@ -11,6 +11,7 @@ enum { SONAME_BYTES = 64 };
 
 struct dynamic {
     uint64_t strings, strings_bytes, symbols, versions, hash, gnu_hash, soname;
+    uint64_t relocations, relocations_bytes, calls, calls_bytes;
 };
 
 static void *load(const struct ct_memory *memory, uint64_t address, size_t bytes, size_t more)
@@ -71,6 +72,18 @@ static bool read_dynamic(const struct ct_image *image, struct dynamic *dynamic)
             break;
         case DT_SONAME:
             dynamic->soname = value;
+            break;
+        case DT_RELA:
+            dynamic->relocations = absolute(image, value);
+            break;
+        case DT_RELASZ:
+            dynamic->relocations_bytes = value;
+            break;
+        case DT_JMPREL:
+            dynamic->calls = absolute(image, value);
+            break;
+        case DT_PLTRELSZ:
+            dynamic->calls_bytes = value;
             break;
         default:
             break;
@@ -255,6 +268,40 @@ uint64_t ct_image_object(const struct ct_image *image, const char *name, size_t 
         return image->bias + symbol->st_value;
     }
     return 0;
+}
+
+/* Finds the relocation of a function in a table of them. */
+static uint64_t find_binding(const struct ct_image *image, uint64_t at, uint64_t bytes, const char *name)
+{
+    enum { PART = 256 };
+    Elf64_Rela part[PART];
+    uint64_t address = 0;
+    for (uint64_t left = bytes / sizeof(*part); left > 0 && !address;) {
+        const size_t count = left < PART ? left : PART;
+        if (!ct_memory_read(image->memory, at, part, count * sizeof(*part)))
+            return 0;
+        for (size_t i = 0; i < count && !address; i++) {
+            const uint64_t type = ELF64_R_TYPE(part[i].r_info), index = ELF64_R_SYM(part[i].r_info);
+            if ((type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT) && index < image->symbol_count &&
+                image->symbols[index].st_name < image->strings_bytes &&
+                strcmp(image->strings + image->symbols[index].st_name, name) == 0)
+                address = image->bias + part[i].r_offset;
+        }
+        at += count * sizeof(*part);
+        left -= count;
+    }
+    uint64_t bound = 0;
+    return address && ct_memory_read(image->memory, address, &bound, sizeof(bound)) ? bound : 0;
+}
+
+uint64_t ct_image_binding(const struct ct_image *image, const char *name)
+{
+    struct dynamic dynamic;
+    if (!read_dynamic(image, &dynamic) || dynamic.relocations_bytes > STRINGS_MOST ||
+        dynamic.calls_bytes > STRINGS_MOST)
+        return 0;
+    const uint64_t bound = find_binding(image, dynamic.relocations, dynamic.relocations_bytes, name);
+    return bound ? bound : find_binding(image, dynamic.calls, dynamic.calls_bytes, name);
 }
 
 static bool holds(const struct ct_image *image, const Elf64_Phdr *segment, uint64_t address, size_t bytes)

@@ -39,6 +39,10 @@ uint64_t ct_image_symbol(const struct ct_image *image, const char *name);
 /* Returns an object's address, and sets its size, or returns 0 if the image does not define it. */
 uint64_t ct_image_object(const struct ct_image *image, const char *name, size_t *bytes);
 
+/* Returns the address of a function as the image itself calls it, after the loader has bound the call.
+ * Another image may define the function. Returns 0 if the image does not call it. */
+uint64_t ct_image_binding(const struct ct_image *image, const char *name);
+
 enum ct_image_use { CT_IMAGE_NONE, CT_IMAGE_TEXT, CT_IMAGE_DATA };
 /* Returns how the image's headers declare these bytes: as code, as data that stays writable, or as
  * neither. */

@@ -17,8 +17,8 @@ static bool is_joined(const struct ct_memory *memory, uint64_t begin, uint64_t e
 
 /* Finds the beginning of the stack in the C library's structure of the thread, which is at the stack's end.
  * The structure contains the address and the size of the stack. Their place differs between versions, but
- * their sum is just behind the structure. Returns 0 if there are no such words, as in the first thread, whose
- * structure is elsewhere. */
+ * their sum is an address just above the structure. Returns 0 if there are no such words, as in the first
+ * thread, whose structure is elsewhere. */
 static uint64_t find_begin(const struct ct_memory *memory, uint64_t thread)
 {
     enum { STRUCTURE_BYTES_MOST = 4096, BEHIND_BYTES_MOST = 64 << 10, STACK_BYTES_LEAST = 16 << 10 };

@@ -200,6 +200,7 @@ static bool refuse_program(struct ct_target *target)
 
 static bool check_libraries(struct ct_target *target)
 {
+    static const char *const allocator[CT_ALLOCATOR_FUNCTIONS] = { "malloc", "calloc", "realloc", "free" };
     struct ct_image c_library, loader;
     if (ct_image_find(&c_library, &target->memory, "libc.so.6") != 0)
         return refuse_program(target);
@@ -209,6 +210,8 @@ static bool check_libraries(struct ct_target *target)
     target->find_errno = ct_image_symbol(&c_library, "__errno_location");
     target->find_cancel_type = ct_image_symbol(&c_library, "pthread_setcanceltype");
     target->find_atfork = ct_image_symbol(&c_library, "__register_atfork");
+    for (size_t i = 0; i < CT_ALLOCATOR_FUNCTIONS; i++)
+        target->allocator[i] = ct_image_binding(&c_library, allocator[i]);
     ct_image_close(&c_library);
     if (ct_image_find(&loader, &target->memory, "ld-linux-x86-64.so.2") == 0) {
         target->loader_state = ct_image_object(&loader, "_rtld_global", &target->loader_state_bytes);

@@ -10,6 +10,8 @@
 /* Every path of a driver library contains this string. */
 #define CT_DRIVER_IN_PATH "/libcuda.so."
 
+enum { CT_ALLOCATOR_FUNCTIONS = 4 };
+
 enum ct_target_kind {
     CT_TARGET_FINE,
     CT_TARGET_GONE,      /* there is no process with this pid, or the process has exited */
@@ -27,6 +29,8 @@ struct ct_target {
     struct ct_memory memory;
     /* Addresses of functions in the process's C library. */
     uint64_t find_dlopen, find_dlerror, find_cancel, find_errno, find_cancel_type, find_atfork;
+    /* The functions of the program's allocator, as the C library itself calls them. 0: unknown. */
+    uint64_t allocator[CT_ALLOCATOR_FUNCTIONS];
     uint64_t loader_state; /* address of the loader's locks and other state; 0: unknown */
     size_t loader_state_bytes;
     struct ct_driver_slots slots;
