@@ -5,7 +5,7 @@
 #define CT_SCHEMA_VERSION_H
 
 enum {
-    CT_SCHEMA_VERSION = 20,
+    CT_SCHEMA_VERSION = 21,
     CT_APPLICATION_ID = 0x43554454, /* "CUDT" */
 };
 

@@ -110,11 +110,20 @@ SELECT source, destination FROM %s.transfer WHERE call_id = ?1;
 -- name: allocation
 SELECT kind, address, pool FROM %s.allocations WHERE call_id = ?1;
 
+-- In place of the string ID of a `kernel`, a call's object is the kernel's name.
+-- macro: object(role, handle)
+iif(:role = (SELECT role FROM %s.role WHERE name = 'kernel'),
+           (SELECT demangled
+              FROM %s.kernel
+              JOIN %s.name ON name.name_id = kernel.name_id
+             WHERE kernel.process_id = subject.process_id AND kernel.number = :handle),
+           :handle)
+
 -- The objects of a call, at most three.
 -- name: subject
-SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), handle_1,
-       (SELECT name FROM %s.role WHERE role = role_2 AND role_2 <> 0), handle_2,
-       (SELECT name FROM %s.role WHERE role = role_3 AND role_3 <> 0), handle_3,
+SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), object(role_1, handle_1),
+       (SELECT name FROM %s.role WHERE role = role_2 AND role_2 <> 0), object(role_2, handle_2),
+       (SELECT name FROM %s.role WHERE role = role_3 AND role_3 <> 0), object(role_3, handle_3),
        captured
   FROM %s.call_subject
   JOIN %s.subject ON subject.subject_id = call_subject.subject_id

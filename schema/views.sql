@@ -296,24 +296,38 @@ SELECT call_id,
                               -- external the imported memory; NULL for none, and for the device's own pool
   FROM allocation;
 
+-- In place of the string ID of a `kernel`, an object is the kernel's name.
+-- macro: object(role, handle)
+iif(:role = (SELECT role FROM role WHERE name = 'kernel'),
+           (SELECT demangled
+              FROM kernel
+              JOIN name ON name.name_id = kernel.name_id
+             WHERE kernel.process_id = subject.process_id AND kernel.number = :handle),
+           :handle)
+
 CREATE VIEW objects AS
 -- The objects that calls refer to, with one row for each stream, event, context, … that a call took or returned. The
 -- column `place` contains the position of the object among the call's objects, from 1 to 3. If captured = 1, the call
--- was recorded into a graph, and nothing was run.
-SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured,
-       1 AS place
+-- was recorded into a graph, and nothing was run. A call that looked up a kernel has a row with the role `kernel`.
+SELECT call_subject.call_id,
+       subject.process_id,
+       role.name         AS role,
+       object(subject.role_1, subject.handle_1)
+                         AS handle,       -- a number; of a kernel, its name
+       subject.captured,
+       1                 AS place
   FROM call_subject
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_1
  WHERE subject.role_1 <> 0
 UNION ALL
-SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_2, subject.captured, 2
+SELECT call_subject.call_id, subject.process_id, role.name, object(subject.role_2, subject.handle_2), subject.captured, 2
   FROM call_subject
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_2
  WHERE subject.role_2 <> 0
 UNION ALL
-SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, subject.captured, 3
+SELECT call_subject.call_id, subject.process_id, role.name, object(subject.role_3, subject.handle_3), subject.captured, 3
   FROM call_subject
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_3

@@ -4,13 +4,28 @@
 #include "kernel_names.h"
 #include "object_names.h"
 
-void ct_decode_get_function(const struct ct_frame *frame, struct ct_decoded *decoded)
+static void got(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_role owner)
 {
-    (void)decoded;
     const uint64_t handle = out(frame, 0);
     const char *name = handle && frame->args[2] ? ct_target_text(frame->args[2]) : NULL;
     if (name)
         ct_names_learn(handle, frame->args[1], name, frame->producer);
+    if (handle)
+        ct_decode_add_object(decoded, CT_ROLE_function, handle);
+    ct_decode_add_object(decoded, owner, frame->args[1]);
+    const uint32_t string = name ? ct_names_kernel(handle, frame->producer, false) : 0;
+    if (string)
+        ct_decode_add_object(decoded, CT_ROLE_kernel, string);
+}
+
+void ct_decode_get_function(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    got(frame, decoded, CT_ROLE_module);
+}
+
+void ct_decode_get_kernel(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    got(frame, decoded, CT_ROLE_library);
 }
 
 void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *decoded)

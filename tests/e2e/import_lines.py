@@ -16,6 +16,7 @@ SAME = (
     "ORDER BY call_id",
     "SELECT call_id, graph_exec, kernel_nodes, stream, stream_name, captured FROM graph_launches ORDER BY call_id",
     "SELECT call_id, kind, bytes, async, stream, stream_name, captured FROM copies ORDER BY call_id",
+    "SELECT call_id, name, place, handle FROM objects JOIN calls USING (call_id) WHERE role = 'kernel' ORDER BY call_id",
     "SELECT call_id, kind, domain, message, category, depth, start_ns FROM ranges ORDER BY call_id",
 )
 

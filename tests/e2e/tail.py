@@ -187,6 +187,8 @@ with Session() as s:
     check_objects(s, [json.loads(line) for line in objects])
     check(any(re.search(r" cuLaunchKernel\w*\(\w+.*, grid=\d+x1x1, block=\d+x1x1", line) for line in text), "launches")
     check(any(re.search(r"\d+/\d+ ", line) for line in text), "threads")
+    check(any(re.search(r" cuModuleGetFunction\(function=0x\w+, module=0x\w+, kernel=fill_u32\) = CUDA_SUCCESS", line) for line in text),
+          "the name of a kernel that was looked up")
 
     # With --relative, lines begin with the seconds since the first line.
     wanted = ids(s)

@@ -132,16 +132,25 @@ static bool name_stream(struct ct_json_frame *frame, const struct ct_json_line *
     return note(frame, call, CT_KIND_NAME, stream, &head, sizeof(head), name);
 }
 
+/* Sets *number to the string ID of a kernel's name, or to 0 if the name is empty. Returns false if out of
+ * memory. */
+static bool name_kernel(struct ct_json_frame *frame, const struct ct_json_call *call, const char *kernel,
+                        int64_t *number)
+{
+    char process[24];
+    bool is_new = false;
+    snprintf(process, sizeof(process), "%lld", (long long)call->body.segment_id);
+    *number = *kernel ? number_of(&frame->kernels, process, kernel, &is_new) : 0;
+    return (!*kernel || *number != 0) &&
+           (!is_new || note(frame, call, CT_KIND_STRING, *number, "", 0, kernel));
+}
+
 static bool fill_launch(struct ct_json_frame *frame, const struct ct_json_line *line,
                         struct ct_json_call *call)
 {
     const json_t *details = line->details;
-    const char *kernel = ct_json_text(details, "kernel", "");
-    char process[24];
-    bool is_new = false;
-    snprintf(process, sizeof(process), "%lld", (long long)call->body.segment_id);
-    const int64_t number = *kernel ? number_of(&frame->kernels, process, kernel, &is_new) : 0;
-    if ((*kernel && number == 0) || (is_new && !note(frame, call, CT_KIND_STRING, number, "", 0, kernel)))
+    int64_t number;
+    if (!name_kernel(frame, call, ct_json_text(details, "kernel", ""), &number))
         return false;
     const struct ct_launch launch = {
         .kernel = (uint32_t)number,
@@ -277,15 +286,20 @@ static bool fill_objects(struct ct_json_frame *frame, const struct ct_json_line 
     struct ct_objects objects = { .role = { CT_ROLE_none } };
     uint32_t count = 0;
     const json_t *array = json_object_get(line->details, "objects");
+    fill_plain(frame, line, call);
     for (size_t i = 0; i < json_array_size(array) && count < CT_OBJECTS_MAX; i++) {
         void *first = json_object_iter(json_array_get(array, i));
         const uint8_t role = first ? role_of(json_object_iter_key(first)) : CT_ROLE_none;
         if (role == CT_ROLE_none)
             continue;
+        const json_t *value = json_object_iter_value(first);
+        int64_t handle = json_integer_value(value);
+        if (role == CT_ROLE_kernel &&
+            !name_kernel(frame, call, json_is_string(value) ? json_string_value(value) : "", &handle))
+            return false;
         objects.role[count] = role;
-        objects.handle[count++] = (uint64_t)json_integer_value(json_object_iter_value(first));
+        objects.handle[count++] = (uint64_t)handle;
     }
-    fill_plain(frame, line, call);
     call->body.kind = CT_KIND_OBJECTS;
     memcpy(call->payload, &objects, call->payload_bytes = sizeof(objects));
     return true;

@@ -59,7 +59,12 @@ static void print_subject(struct ct_export *to, sqlite3_stmt *row)
             continue;
         fputs(before, to->to);
         ct_export_string(to, (const char *)sqlite3_column_text(row, c));
-        fprintf(to->to, ":%lld}", (long long)sqlite3_column_int64(row, c + 1));
+        fputc(':', to->to);
+        if (sqlite3_column_type(row, c + 1) == SQLITE_TEXT)
+            ct_export_string(to, (const char *)sqlite3_column_text(row, c + 1));
+        else
+            fprintf(to->to, "%lld", (long long)sqlite3_column_int64(row, c + 1));
+        fputc('}', to->to);
         before = ",{";
     }
     fputs(before[1] == '{' ? "]" : "", to->to);

@@ -198,7 +198,9 @@ static void put_subject(struct arguments *arguments, sqlite3_stmt *row)
 {
     for (int c = 0; c < 6; c += 2) {
         const char *role = (const char *)sqlite3_column_text(row, c);
-        if (role)
+        if (role && sqlite3_column_type(row, c + 1) == SQLITE_TEXT)
+            put_text(arguments, role, (const char *)sqlite3_column_text(row, c + 1), "");
+        else if (role)
             put_handle(arguments, role, sqlite3_column_int64(row, c + 1));
     }
     if (number_of(row, "captured"))
@@ -403,7 +405,13 @@ static void put_objects(FILE *to, sqlite3_stmt *row)
             continue;
         fprintf(to, "%s{\"role\":", count++ ? "," : "");
         ct_print_json_string(role, strlen(role), to);
-        fprintf(to, ",\"handle\":%" PRId64 "}", (int64_t)sqlite3_column_int64(row, c + 1));
+        fputs(",\"handle\":", to);
+        if (sqlite3_column_type(row, c + 1) == SQLITE_TEXT)
+            ct_print_json_string((const char *)sqlite3_column_text(row, c + 1),
+                                 (size_t)sqlite3_column_bytes(row, c + 1), to);
+        else
+            fprintf(to, "%" PRId64, (int64_t)sqlite3_column_int64(row, c + 1));
+        fputc('}', to);
     }
     fputc(']', to);
 }
