@@ -309,6 +309,8 @@ CREATE VIEW objects AS
 -- The objects that calls refer to, with one row for each stream, event, context, … that a call took or returned. The
 -- column `place` contains the position of the object among the call's objects, from 1 to 3. If captured = 1, the call
 -- was recorded into a graph, and nothing was run. A call that looked up a kernel has a row with the role `kernel`.
+-- The requests of the ioctl layer have the number that ioctl() received (`request`), and the command (`command`) or
+-- the class (`class`) in the request's struct.
 SELECT call_subject.call_id,
        subject.process_id,
        role.name         AS role,

@@ -121,12 +121,16 @@ static bool is_driver(int fd, enum ct_ioctl_language language)
 struct traced {
     struct ct_frame frame; /* first */
     struct ct_ioctl ioctl;
+    uint32_t request;
     int error; /* errno after the call */
 };
 
 static void decode_ioctl(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const struct traced *traced = (const struct traced *)(const void *)frame;
+    decoded->kind = CT_KIND_OBJECTS;
+    decoded->payload_bytes = sizeof(decoded->payload.objects);
+    ct_ioctl_objects(traced->ioctl.space, traced->request, traced->ioctl.code, &decoded->payload.objects);
     decoded->flags = CT_FLAG_BYTES;
     decoded->value = traced->ioctl.bytes;
     decoded->status = (int32_t)frame->result < 0 ? -traced->error : ct_ioctl_status(&traced->ioctl);
@@ -207,7 +211,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
         uint32_t, uint64_t, uint32_t) = { ct_ioctl_parse_escape, ct_ioctl_parse_uvm, ct_ioctl_parse_modeset };
     const struct error_guard guard = error_guard_begin();
     const bool driver = is_driver(fd, language);
-    struct traced traced = { .frame.row = CT_ROWS_ALL };
+    struct traced traced = { .frame.row = CT_ROWS_ALL, .request = (uint32_t)request };
     if (driver && ct_process_attach(0) != CT_ATTACHED_NOT) {
         const uint32_t release = atomic_load_explicit(&driver_release, memory_order_relaxed);
         traced.ioctl = parse[language]((uint32_t)request, (uintptr_t)argument, release);

@@ -2,6 +2,8 @@
  * rows or lanes, so that it can be tested separately. */
 #include "ioctl_layout.h"
 
+#include "names.h"
+#include "payload.h"
 #include "system.h"
 
 #include <inttypes.h>
@@ -77,4 +79,15 @@ void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name)
     else
         snprintf(name, CT_IOCTL_NAME_BYTES, "%s 0x%0*" PRIx32, prefix, spaces[ioctl->space].digits,
                  ioctl->code);
+}
+
+void ct_ioctl_objects(enum ct_ioctl_space space, uint32_t request, uint32_t code, struct ct_objects *objects)
+{
+    const bool is_unknown = space == CT_IOCTL_MODESET && code == ~0U;
+    const uint8_t role = space == CT_IOCTL_CLASS ? CT_ROLE_class
+                         : !is_unknown && (space == CT_IOCTL_CONTROL || space == CT_IOCTL_MODESET)
+                             ? CT_ROLE_command
+                             : CT_ROLE_none;
+    *objects = (struct ct_objects){ .role = { CT_ROLE_request, role },
+                                    .handle = { request, role == CT_ROLE_none ? 0 : code } };
 }

@@ -46,6 +46,8 @@ enum {
 /* For each protocol, the name shared by all requests that have no row of their own. */
 extern const char *const ct_ioctl_other_names[CT_IOCTL_LANGUAGES];
 
+struct ct_objects; /* proto/payload.h */
+
 /* A request, decoded before it is passed to the kernel. */
 struct ct_ioctl {
     enum ct_ioctl_space space;
@@ -105,5 +107,8 @@ uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
  * consists of the request's number space and number. `name` has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);
+/* Fills in the numbers of a request as the objects of its call: `request`, which ioctl() received, and the
+ * code if it is in the request's struct. */
+void ct_ioctl_objects(enum ct_ioctl_space space, uint32_t request, uint32_t code, struct ct_objects *objects);
 
 #endif

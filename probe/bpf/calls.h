@@ -139,9 +139,9 @@ enum {
 /* The record of a request, whose function is in the range from CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
 struct ct_probe_ioctl {
     struct ct_probe_record record;
-    uint32_t code; /* the request's number in its space (ioctl_layout.h) */
-    uint32_t reserved;
-    uint64_t bytes; /* struct ct_ioctl; 0 if unknown */
+    uint32_t code;    /* the request's number in its space (ioctl_layout.h) */
+    uint32_t request; /* as received by ioctl() */
+    uint64_t bytes;   /* struct ct_ioctl; 0 if unknown */
 };
 
 /* The driver's device numbers in the kernel's internal form, with a minor number of 20 bits. Unknown device

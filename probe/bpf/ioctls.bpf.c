@@ -30,7 +30,7 @@ struct entry_record {
 };
 
 /* The index of each value in the `argument` array of a request's frame. */
-enum { STATUS_ADDRESS, BYTES, VERSION_ADDRESS };
+enum { STATUS_ADDRESS, BYTES, VERSION_ADDRESS, REQUEST };
 
 /* ---- the file ---- */
 
@@ -90,6 +90,7 @@ int ioctl_enter(const struct entry_record *entry)
     frame->code = ioctl.code;
     frame->argument[STATUS_ADDRESS] = ioctl.status_offset >= 0 ? ioctl.address + ioctl.status_offset : 0;
     frame->argument[BYTES] = ioctl.bytes;
+    frame->argument[REQUEST] = request;
     /* In nv_ioctl_rm_api_version_t, the version string follows two words. */
     frame->argument[VERSION_ADDRESS] =
         language == CT_IOCTL_ESCAPES && (request & 0xff) == CT_ESCAPE_CHECK_VERSION ? entry->argument + 8 : 0;
@@ -125,6 +126,7 @@ static void write(const struct task *task, const struct frame *frame, __u32 dept
     request->record.end = bpf_ktime_get_ns();
     request->record.status = status_of(frame, result);
     request->code = frame->code;
+    request->request = frame->argument[REQUEST];
     request->bytes = frame->argument[BYTES];
     submit(ring, request, false);
 }

@@ -1,6 +1,7 @@
 #include "probed_call.h"
 
 #include "current.h"
+#include "request_rows.h"
 #include "target_memory.h"
 
 #include <string.h>
@@ -55,8 +56,13 @@ struct ct_decoded ct_probed_call_decode(const struct ct_function_table *function
     if (call->kind != CT_PROBE_IOCTL)
         return decode_arguments(functions, (const struct ct_probe_values *)call, thread, producer, start,
                                 end);
-    return (struct ct_decoded){ .kind = CT_KIND_CALL,
-                                .status = call->status,
-                                .flags = CT_FLAG_BYTES,
-                                .value = ((const struct ct_probe_ioctl *)call)->bytes };
+    const struct ct_probe_ioctl *request = (const struct ct_probe_ioctl *)call;
+    struct ct_decoded decoded = { .kind = CT_KIND_OBJECTS,
+                                  .payload_bytes = sizeof(decoded.payload.objects),
+                                  .status = call->status,
+                                  .flags = CT_FLAG_BYTES,
+                                  .value = request->bytes };
+    ct_ioctl_objects(ct_request_space(call->function), request->request, request->code,
+                     &decoded.payload.objects);
+    return decoded;
 }

@@ -1,13 +1,17 @@
 #include "request_rows.h"
 
 #include "current.h"
-#include "ioctl_layout.h"
 #include "names.h"
 #include "segment_file.h"
 
 bool ct_request_is(uint32_t function)
 {
     return function >= CT_EVENT_ESCAPE && function <= CT_EVENT_MODESET;
+}
+
+enum ct_ioctl_space ct_request_space(uint32_t function)
+{
+    return (enum ct_ioctl_space)(CT_IOCTL_ESCAPE + function - CT_EVENT_ESCAPE);
 }
 
 uint32_t ct_request_other(uint32_t function)
@@ -29,10 +33,7 @@ static uint16_t define(struct ct_segment *segment, const struct ct_ioctl *ioctl)
 uint16_t ct_request_rows_id(struct ct_request_rows *rows, struct ct_segment *segment, uint32_t function,
                             uint32_t code)
 {
-    const struct ct_ioctl ioctl = {
-        .space = (enum ct_ioctl_space)(CT_IOCTL_ESCAPE + function - CT_EVENT_ESCAPE),
-        .code = code,
-    };
+    const struct ct_ioctl ioctl = { .space = ct_request_space(function), .code = code };
     const uint64_t key = (uint64_t)ioctl.space << 32 | code;
     const uint32_t known = ct_table_get(&rows->ids, key);
     if (known || rows->count >= CT_IOCTL_NAMES_MAX)

@@ -4,6 +4,7 @@
 #define CT_PROBE_REQUEST_ROWS_H
 
 #include "calls.h"
+#include "ioctl_layout.h"
 #include "table.h"
 
 struct ct_segment;
@@ -16,6 +17,8 @@ struct ct_request_rows {
 /* Returns whether calls of the function are requests, that is, whether it is in the range from
  * CT_EVENT_ESCAPE to CT_EVENT_MODESET. */
 bool ct_request_is(uint32_t function);
+/* Returns the number space of a function's requests. ct_request_is() is true for the function. */
+enum ct_ioctl_space ct_request_space(uint32_t function);
 /* Returns the number of the request in the segment, after adding an entry to the segment if necessary.
  * Returns 0 if the process makes too many kinds of requests, or if the segment is full. */
 uint16_t ct_request_rows_id(struct ct_request_rows *rows, struct ct_segment *segment, uint32_t function,

@@ -56,11 +56,12 @@ def requests(s):
 def like_hook(s):
     """Checks that the hook and the probe record the same rows for a program's requests: inside the same calls, and with the same values."""
     inside = """
-        SELECT outer.name, inner.name, inner.depth, inner.status, inner.bytes, count(*)
+        SELECT outer.name, inner.name, inner.depth, inner.status, inner.bytes,
+               (SELECT group_concat(role || ' ' || handle) FROM objects WHERE objects.call_id = inner.call_id), count(*)
           FROM calls AS inner
           LEFT JOIN calls AS outer ON outer.pid = inner.pid AND outer.tid = inner.tid AND outer.depth = inner.depth - 1
                                   AND outer.start_ns <= inner.start_ns AND outer.end_ns >= inner.end_ns
-         WHERE inner.layer = 'ioctl' AND inner.pid = ? GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"""
+         WHERE inner.layer = 'ioctl' AND inner.pid = ? GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6"""
     probe = Probe(s, *s.every, "--ioctls", env=s.simulated)
     pids = []
     for preload in True, False:
@@ -74,7 +75,8 @@ def like_hook(s):
           "the layers of the probe")
     by_hook, by_probe = (s.rows(inside, pid) for pid in pids)
     equal(by_probe, by_hook, "requests of the probe and of the hook")
-    made = {(outer, name): count for outer, name, _, _, _, count in by_probe}
+    made = {(outer, name): count for outer, name, *_, count in by_probe}
+    check(all(numbers and numbers.startswith("request ") for *_, numbers, _ in by_probe), "requests without their numbers", by_probe)
     truth = truth_of(s, pids[1])
     check(truth["cuMemAlloc_v2"] > 10, "allocations", truth)
     equal((made["cuMemAlloc_v2", "NV_ESC_RM_VID_HEAP_CONTROL"], made["cuInit", ITS_CLASS]), (truth["cuMemAlloc_v2"], truth["cuInit"]),

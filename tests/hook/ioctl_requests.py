@@ -1,5 +1,6 @@
 """Tests that the trace contains exactly the requests that the program made to the kernel driver, with name, status, size and depth. The
 program must receive the kernel's results."""
+import collections
 import os
 import sys
 
@@ -28,6 +29,22 @@ def test_everything(s, env):
     equal({n: categories[n] for n in ("UVM_MAP_EXTERNAL_ALLOCATION", "NV_ESC_ALLOC_OS_EVENT", "NV_ESC_CARD_INFO", "ESC 0xfe")},
           {"UVM_MAP_EXTERNAL_ALLOCATION": "memory", "NV_ESC_ALLOC_OS_EVENT": "event", "NV_ESC_CARD_INFO": "control",
            "ESC 0xfe": "control"}, "categories")
+
+
+def test_numbers(s, env):
+    process = s.start(IOCTLS, "all", 1, 1, env=env, stdout=-1)
+    process.communicate()
+    s.flush()
+    numbers = collections.defaultdict(list)
+    for name, role, number in s.rows("SELECT DISTINCT name, role, handle FROM objects JOIN calls USING (call_id) WHERE pid = ? ORDER BY place", process.pid):
+        numbers[name].append((role, number))
+    equal(sorted(set(name for name, in s.rows("SELECT name FROM calls WHERE pid = ?", process.pid)) - set(numbers)), [], "requests without a number")
+    for name, request, more in (("RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2", 0xc0000000 | 32 << 16 | 0x462a, [("command", 0x20800102)]),
+                                ("RM_ALLOC NV01_ROOT_CLIENT", 0xc0000000 | 48 << 16 | 0x462b, [("class", 0x41)]),
+                                ("UVM_INITIALIZE", 0x30000001, []), ("NVKMS 0xffffffff", 0x6d00, []), ("NVKMS 1999", 0xc0106d00, [("command", 1999)]),
+                                ("NV_ESC_CARD_INFO", 0xc0000000 | 2304 << 16 | 0x46c8, [])):
+        check(("request", request) in numbers[name], "the number of", name, numbers[name])
+        equal([pair for pair in numbers[name] if pair[0] != "request"], more, f"the code of {name}")
 
 
 def test_no_device(s, env):
@@ -106,6 +123,7 @@ with Session() as s:
     made = {row["object"]: row["created"] for row in s.report("contexts")["contexts"] if row["object"] != "context"}
     equal(made, {what: s.value("SELECT sum(calls) FROM totals WHERE name = ?", f"RM_ALLOC {name}") for what, name in
                  (("channel", "HOPPER_CHANNEL_GPFIFO_A"), ("channel group", "KEPLER_CHANNEL_GROUP_A"))}, "channels in the report")
+    test_numbers(s, env)
     test_no_device(s, env)
     test_too_many(s, env)
     test_depth(s, with_answers)
