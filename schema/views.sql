@@ -38,18 +38,31 @@ SELECT process_id,
 CREATE VIEW runs AS
 -- The runs that a trace contains. A run begins with a daemon, or when a command such as `cudatrace run` begins to use a
 -- daemon that no other command uses. Commands whose times overlap are one run. A process that was running when a run
--- began belongs to an earlier run. A run without a traced process is not listed.
-WITH first AS (
+-- began belongs to an earlier run. A run without a traced process is not listed. Processes without a call, such as a
+-- probe, count only if the run has no others.
+WITH calling AS (
+    SELECT process_id FROM totals
+     UNION
+    SELECT process_id FROM open_calls
+),
+member AS (
+    SELECT *, max(is_calling) OVER (PARTITION BY run_id) AS others_are_calling
+      FROM (SELECT run_id, cmdline, started_ns, ended_ns, process_id IN (SELECT process_id FROM calling) AS is_calling FROM processes)
+),
+counted AS (
+    SELECT * FROM member WHERE is_calling = others_are_calling
+),
+first AS (
     SELECT run_id, cmdline, min(started_ns) AS started_ns -- and the command line of that process
-      FROM processes
+      FROM counted
      GROUP BY run_id
 )
 SELECT run_id,                -- from 1, in the order of their beginnings
-       first.started_ns,      -- of its first process
+       first.started_ns,      -- of its first process with a call
        iif(count(*) = count(ended_ns), max(ended_ns), NULL) AS ended_ns, -- of its last process; NULL while one runs
        count(*)                       AS processes,
        first.cmdline                  AS command       -- of its first process
-  FROM processes
+  FROM counted
   JOIN first USING (run_id)
  GROUP BY run_id;
 

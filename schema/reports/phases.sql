@@ -19,6 +19,7 @@ run AS MATERIALIZED ( -- each process, or its part within the window
       FROM processes
      CROSS JOIN known
      WHERE (:pid IS NULL OR pid = :pid)
+       AND process_id IN (SELECT process_id FROM totals UNION SELECT process_id FROM open_calls)
 ),
 -- NVTX domains that libraries use for ranges about their own work. All other domains belong to the program.
 library(domain, known_from) AS (

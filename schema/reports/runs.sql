@@ -1,7 +1,8 @@
 -- Runs
 -- The runs that the trace contains, by their beginnings. A run begins with a daemon, or when a command such as `cudatrace run`
 -- begins to use a daemon that no other command uses. Commands whose times overlap are one run. The options --run and --last
--- select a run. The command is that of the run's first process.
+-- select a run. The command is that of the run's first process. Processes without a call are left out, unless the run has no
+-- others.
 WITH asked AS (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns
 ),

@@ -6,12 +6,20 @@
 -- the options that select the trace. In a query of your own, they may be NULL.
 
 -- name: rows
-WITH run AS MATERIALIZED (
-    SELECT process_id, started_ns, ended_ns, state, cmdline
+WITH calling AS (
+    SELECT process_id FROM totals
+     UNION
+    SELECT process_id FROM open_calls
+),
+run AS MATERIALIZED (
+    SELECT process_id, started_ns, ended_ns, state, cmdline, process_id IN (SELECT process_id FROM calling) AS is_calling
       FROM processes
      WHERE (:pid IS NULL OR pid = :pid)
        AND (:from_ns IS NULL OR ended_ns IS NULL OR ended_ns >= :from_ns)
        AND (:to_ns IS NULL OR started_ns <= :to_ns)
+),
+counted AS MATERIALIZED ( -- without processes that made no call, such as a probe, unless there are no others
+    SELECT * FROM run WHERE is_calling = (SELECT max(is_calling) FROM run)
 ),
 chosen AS (
     SELECT process_id, layer, calls, total_ns
@@ -31,7 +39,7 @@ summed AS MATERIALIZED (
 ),
 command AS MATERIALIZED (
     SELECT cmdline, count(*) AS processes, total(calls) AS calls, row_number() OVER (ORDER BY total(calls) DESC, cmdline) AS place
-      FROM run
+      FROM counted
       LEFT JOIN (SELECT process_id, sum(calls) AS calls FROM summed GROUP BY process_id) USING (process_id)
      GROUP BY cmdline
 ),
@@ -48,7 +56,7 @@ span AS MATERIALIZED (
     SELECT max(min(started_ns), ifnull(:from_ns, 0)) AS begin_ns,
            min(max(ifnull(ended_ns, max(now_ns, started_ns))), ifnull(:to_ns, 9223372036854775807)) AS end_ns,
            count(*) AS processes, sum(state = 'running') AS running, sum(state = 'killed') AS killed
-      FROM run
+      FROM counted
      CROSS JOIN known
     HAVING count(*) > 0
 ),
