@@ -1,5 +1,5 @@
 -- The trace on one screen
--- The verdict of the section bottleneck, the processes, their calls, copies and failures, what is missing from the trace,
+-- The verdict of the section bottleneck, the processes, their calls, launches, copies and failures, what is missing from the trace,
 -- and the commands that show more. The times in driver calls are added up over all threads.
 
 -- The report binds :verdict and :bound_by, the results of bottleneck, :files, the names of the trace's files, and :options,
@@ -22,17 +22,20 @@ counted AS MATERIALIZED ( -- without processes that made no call, such as a prob
     SELECT * FROM run WHERE is_calling = (SELECT max(is_calling) FROM run)
 ),
 chosen AS (
-    SELECT process_id, layer, calls, total_ns
+    SELECT process_id, layer, name, category, calls, total_ns
       FROM totals
      WHERE :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    SELECT process_id, layer, 1, duration_ns
+    SELECT process_id, layer, name, category, 1, duration_ns
       FROM calls
      WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
        AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
 ),
 summed AS MATERIALIZED (
-    SELECT process_id, layer, sum(calls) AS calls, sum(total_ns) AS total_ns
+    SELECT process_id, layer, sum(calls) AS calls, sum(total_ns) AS total_ns,
+           total(calls)    FILTER (WHERE name GLOB 'cuLaunch*' AND name NOT GLOB '*HostFunc*') AS launches,
+           total(calls)    FILTER (WHERE name GLOB 'cuGraphLaunch*')                           AS graphs,
+           total(total_ns) FILTER (WHERE category = 'launch')                                  AS launch_ns
       FROM chosen
      WHERE process_id IN (SELECT process_id FROM run)
      GROUP BY process_id, layer
@@ -65,6 +68,14 @@ copied AS MATERIALIZED (
       FROM copies
      WHERE captured = 0
        AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+       AND process_id IN (SELECT process_id FROM run)
+     GROUP BY kind
+     ORDER BY total(bytes) DESC
+),
+allocated AS MATERIALIZED (
+    SELECT kind, count(*) AS allocations, total(bytes) AS bytes
+      FROM allocations
+     WHERE allocated_ns BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
        AND process_id IN (SELECT process_id FROM run)
      GROUP BY kind
      ORDER BY total(bytes) DESC
@@ -125,6 +136,19 @@ line(place, about, found) AS (
                               (SELECT total(total_ns) FROM summed WHERE layer = 'driver') / 1e6)
       FROM layer
     HAVING count(*) > 0
+     UNION ALL
+    SELECT 4.1, 'requests', printf('%,d to the kernel driver, %.3f ms', sum(calls), sum(total_ns) / 1e6)
+      FROM summed
+     WHERE layer = 'ioctl'
+    HAVING count(*) > 0
+     UNION ALL
+    SELECT 4.2, 'launches', printf('%,d kernels%s, %.3f ms', total(launches), iif(total(graphs) > 0, printf(' and %,d graphs', total(graphs)), ''),
+                                   total(launch_ns) / 1e6)
+      FROM summed
+     WHERE layer = 'driver'
+     UNION ALL
+    SELECT 4.3, 'memory', ifnull(group_concat(printf('%s %.3f MB in %,d', kind, bytes / 1e6, allocations), ', '), 'none')
+      FROM allocated
      UNION ALL
     SELECT 5, 'copies', ifnull(group_concat(printf('%s %.3f MB in %,d', kind, bytes / 1e6, copies), ', '), 'none')
       FROM copied

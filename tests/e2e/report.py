@@ -146,11 +146,16 @@ with Session() as s:
                                f"(SELECT sum(duration_ns) FROM calls JOIN processes USING (process_id) WHERE {where}) FROM meta WHERE key = 'realtime_offset_ns'",
                                begin_ns)[0]
         copied = s.rows(f"SELECT kind, sum(bytes) / 1e6, count(*) FROM copies JOIN processes USING (process_id) WHERE {where} GROUP BY kind ORDER BY 2 DESC")
+        launches, launch_ns = s.rows(f"SELECT count(*), total(duration_ns) FROM calls JOIN processes USING (process_id) WHERE {where} AND name = 'cuLaunchKernel'")[0]
+        allocated = s.rows(f"SELECT kind, sum(allocations.bytes) / 1e6, count(*) FROM allocations JOIN calls USING (call_id) JOIN processes ON processes.process_id = calls.process_id WHERE {where} "
+                           "GROUP BY kind ORDER BY 2 DESC")
         failed = s.value(f"SELECT count(*) FROM calls JOIN processes USING (process_id) WHERE {where} AND status = 2")
         total = sum(calls for _, _, calls in commands)
         return [("trace", str(s.db)), ("processes", f"{processes}"),
                 *(("command", f"{calls:,} calls{f' in {count} processes' if count > 1 else ''}: {command}") for command, count, calls in commands),
                 ("time", f"{(end_ns - begin_ns) / 1e9:.3f} s from {day}"), ("calls", f"{total:,} (driver {total:,}), {spent_ns / 1e6:.3f} ms in driver calls"),
+                ("launches", f"{launches:,} kernels, {launch_ns / 1e6:.3f} ms"),
+                ("memory", ", ".join(f"{kind} {mb:.3f} MB in {count:,}" for kind, mb, count in allocated) or "none"),
                 ("copies", ", ".join(f"{kind} {mb:.3f} MB in {count:,}" for kind, mb, count in copied)),
                 ("failures", f"{failed:,} driver calls failed, most often cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY ({failed:,})"), ("losses", "none"),
                 *(("next", " ".join(map(str, ("cudatrace report --db", s.db, *selection, sections)))) for sections in (explaining, "errors"))]
