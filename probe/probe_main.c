@@ -584,7 +584,9 @@ int main(int argc, char **argv)
         return ct_list(&probe.options);
     if (probe.options.dry_run || probe.options.bpftrace) {
         struct ct_hook_lines lines = ct_hook_lines_of(&probe.options);
-        return ct_hooks_print(&lines, probe.options.bpftrace);
+        const bool records = !probe.options.hooked && !probe.options.bpftrace;
+        return ct_hooks_print(&lines, records ? &probe.options.selecting.selection : NULL,
+                              probe.options.bpftrace);
     }
     /* Like the hook, the writers find the session through the environment. */
     setenv(CT_SESSION_ENV, probe.options.session, 1);

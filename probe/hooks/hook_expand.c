@@ -3,6 +3,7 @@
 #include "elf_reader.h"
 #include "hook_find.h"
 #include "kernel_symbols.h"
+#include "names.h"
 #include "room.h"
 #include "tracepoint.h"
 
@@ -23,8 +24,10 @@ struct expansion {
     const char *library;               /* of uprobes: the file that is being read */
     const struct ct_elf *elf;          /* and its contents */
     const struct ct_kernel_bars *bars; /* of kprobes */
-    size_t begin;                      /* index of the pattern's first hook in the table */
-    size_t matches, left_out;          /* number of targets, and of functions on which no hook is possible */
+    const struct ct_selection *recorded;
+    size_t begin;              /* index of the pattern's first hook in the table */
+    size_t matches, left_out;  /* number of targets, and of functions on which no hook is possible */
+    size_t recorded_functions; /* of those that are left out */
     bool is_out_of_memory;
 };
 
@@ -137,7 +140,7 @@ static bool is_possible(const struct expansion *expansion, const char *name, uin
 {
     const struct ct_hook_entry *pattern = expansion->pattern;
     const bool has_return = !pattern->rule.is_entry;
-    return offset != UINT64_MAX && !ct_hook_is_driver_function(expansion->library, name) &&
+    return offset != UINT64_MAX &&
            !(has_return && (ct_hook_keeps_return_address(name) || ct_hook_examines_caller(name))) &&
            !(has_return && !pattern->is_nothrow && ct_hook_may_throw(expansion->elf, name));
 }
@@ -147,10 +150,14 @@ static void add_function(const char *name, uint64_t offset, void *data)
     struct expansion *expansion = data;
     if (fnmatch(expansion->pattern->symbol, name, 0) != 0)
         return;
-    if (is_possible(expansion, name, offset))
+    const bool is_recorded = expansion->recorded && ct_hook_is_driver_function(expansion->library, name) &&
+                             ct_selection_takes(expansion->recorded, CT_LAYER_DRIVER, name);
+    if (!is_recorded && is_possible(expansion, name, offset)) {
         add(expansion, expansion->library, name, offset);
-    else
-        expansion->left_out++;
+        return;
+    }
+    expansion->left_out++;
+    expansion->recorded_functions += is_recorded;
 }
 
 static int add_libraries(struct expansion *expansion)
@@ -198,10 +205,15 @@ static char *text_of(const struct ct_hook_entry *pattern)
 }
 
 /* Adds the hooks of a pattern. Returns false after printing an error. */
-static bool expand(struct ct_hook_table *table, const struct ct_hook_entry *pattern, int tracefs)
+static bool expand(struct ct_hook_table *table, const struct ct_hook_entry *pattern,
+                   const struct ct_selection *recorded, int tracefs)
 {
     struct expansion expansion = {
-        .table = table, .pattern = pattern, .begin = table->count, .text = text_of(pattern)
+        .table = table,
+        .pattern = pattern,
+        .begin = table->count,
+        .text = text_of(pattern),
+        .recorded = recorded,
     };
     int error = !expansion.text                   ? -ENOMEM
                 : pattern->kind == CT_HOOK_KPROBE ? add_kernels(&expansion)
@@ -215,6 +227,10 @@ static bool expand(struct ct_hook_table *table, const struct ct_hook_entry *patt
         snprintf(why, sizeof(why), "the kernel has no kprobes (CONFIG_KPROBES)");
     else if (error)
         snprintf(why, sizeof(why), "%s", strerror(-error));
+    else if (expansion.matches == 0 && expansion.recorded_functions > 0)
+        snprintf(why, sizeof(why),
+                 "the probe itself records the %zu functions that match, unless --calls excludes them",
+                 expansion.recorded_functions);
     else if (expansion.matches == 0 && expansion.left_out > 0)
         snprintf(why, sizeof(why),
                  "%zu functions match, but a hook is possible on none; --list names the reasons",
@@ -240,13 +256,13 @@ static bool expand(struct ct_hook_table *table, const struct ct_hook_entry *patt
     return is_good;
 }
 
-bool ct_hook_expand(struct ct_hook_table *table, int tracefs)
+bool ct_hook_expand(struct ct_hook_table *table, const struct ct_selection *recorded, int tracefs)
 {
     struct ct_hook_table expanded = { 0 };
     bool good = true;
     for (size_t i = 0; i < table->count; i++) {
         struct ct_hook_entry *hook = &table->hook[i];
-        if (ct_hook_is_pattern(hook) && expand(&expanded, hook, tracefs)) {
+        if (ct_hook_is_pattern(hook) && expand(&expanded, hook, recorded, tracefs)) {
             ct_hook_entry_free(hook);
         } else if (ct_make_room(&expanded.hook, expanded.count, &expanded.room, sizeof(*hook))) {
             good &= !ct_hook_is_pattern(hook);

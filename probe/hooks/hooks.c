@@ -255,7 +255,7 @@ static bool keep_or_attach(struct ct_hooks *hooks, struct ct_hook_entry *hook)
 static void find_and_attach(struct ct_hooks *hooks, struct ct_hook_table *table)
 {
     size_t count = 0, lines = 0;
-    ct_hook_expand(table, hooks->tracefs);
+    ct_hook_expand(table, hooks->selection, hooks->tracefs);
     ct_hook_find_all(table, hooks->tracefs);
     detach_others(hooks, table);
     for (size_t i = 0; i < table->count; i++) {
@@ -323,14 +323,14 @@ struct ct_hook_lines ct_hook_lines_of(const struct ct_probe_options *options)
     };
 }
 
-int ct_hooks_print(struct ct_hook_lines *lines, bool as_script)
+int ct_hooks_print(struct ct_hook_lines *lines, const struct ct_selection *recorded, bool as_script)
 {
     static const char *const kinds[] = { "kprobe", "uprobe", "tracepoint" };
     struct ct_hook_table table = { 0 };
     int status = EXIT_USAGE;
     if (ct_hook_table_add(&table, own_hook) && ct_hook_table_read(&table, lines)) {
         const int tracefs = ct_tracefs_open();
-        const bool is_expanded = ct_hook_expand(&table, tracefs);
+        const bool is_expanded = ct_hook_expand(&table, recorded, tracefs);
         status = ct_hook_find_all(&table, tracefs) && is_expanded ? EXIT_SUCCESS : EXIT_FAILURE;
         if (tracefs >= 0)
             close(tracefs);

@@ -46,8 +46,8 @@ void ct_hooks_detach(struct ct_hooks *hooks);
 
 /* Returns the table given with --hooks and --hook, or else the machine's table if it exists. */
 struct ct_hook_lines ct_hook_lines_of(const struct ct_probe_options *options);
-/* Prints the targets of the table's hooks, or a bpftrace script for them if `as_script` is true. Returns the
- * exit status. */
-int ct_hooks_print(struct ct_hook_lines *lines, bool as_script);
+/* Prints the targets of the table's hooks, or a bpftrace script for them if `as_script` is true. `recorded`
+ * is as in ct_hook_expand(). Returns the exit status. */
+int ct_hooks_print(struct ct_hook_lines *lines, const struct ct_selection *recorded, bool as_script);
 
 #endif

@@ -341,6 +341,12 @@ def run_events(s):
     equal((run.child.wait(DEADLINE_S), run.child.stderr.read()), (-signal.SIGINT, ""), "the end of an interrupted run")
     equal(s.value("SELECT state FROM processes WHERE pid = ?", run.pid), "killed", "its command")
     equal(writers_of(run.pid), [], "writers that are left")
+    # Beside the library, the probe records no function of the driver itself, so a pattern can choose them.
+    run = EventsRun(s, "--hook", f"uprobe:{s.driver_file}:cuOccupancyMax*")
+    errors = run.child.communicate("\n", timeout=DEADLINE_S)[1]
+    check(re.search(r"cuOccupancyMax\*: \d+ targets\n", errors), "the number of functions that match", errors)
+    equal([layer for layer, in s.rows("SELECT layer FROM totals JOIN processes USING (process_id) WHERE pid = ? AND name = 'cuOccupancyMaxPotentialBlockSize' "
+                                      "ORDER BY layer", run.pid)], ["driver", "hook"], "the layers of a function that the pattern matches")
     done = s.run(CUDATRACE, "run", "--db", s.db, "--hook", "nonsense", "--", "touch", s.dir / "started", preload=False, status=1)
     check("unknown target 'nonsense'" in done.stderr and "the command was not started" in done.stderr, done.stderr)
     check(not (s.dir / "started").exists(), "the command was started")
