@@ -41,6 +41,8 @@ with Session() as s:
     pid, launches = s.rows("SELECT pid, sum(skipped) FROM totals JOIN processes USING (process_id) WHERE layer = 'driver' AND category = 'launch' AND skipped > 0")[0]
     verdict = s.report("--pid", pid, "bottleneck")["bottleneck"][0]["paragraph"]
     check(launches > 0 and f"to name: {launches} launches were left out by --layers" in verdict, "the verdict", launches, verdict)
+    s.run(CUDATRACE, "run", "--db", s.dir / "skipped.db", "--calls", "!*", "--", *calls, preload=False, env={"SIMCUDA_COUNTS": ""})
+    equal(s.rows("SELECT count(*) FROM meta WHERE key = 'realtime_offset_ns'", db=s.dir / "skipped.db"), [(1,)], "the time of day of a trace without calls")
     check("no CUDA driver calls were traced" in s.trace("true").stderr, "what is said of a command that makes none")
 
     # On a terminal, `run` names the trace, the processes that it had before, and the next command.

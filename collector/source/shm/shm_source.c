@@ -388,7 +388,9 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     CT_TEST_POINT("batch.saved");
     if ((batch->snapshot_open || shm->earlier_until_ns) && shm->orphans && end_orphans(shm, batch) != 0)
         return -1;
-    return batch->report->rows > 0 ? write_meta(shm, batch) : 0;
+    /* A trace whose calls were all skipped has processes with times, too. */
+    const bool is_first = shm->meta_written_ns == 0 && shm->processes;
+    return batch->report->rows > 0 || is_first ? write_meta(shm, batch) : 0;
 }
 
 static bool has_backlog(struct ct_shm *shm)
