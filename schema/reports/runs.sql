@@ -29,8 +29,8 @@ summed AS (
      GROUP BY run_id
 )
 SELECT run_id                                             AS run,
-       strftime('%Y-%m-%d %H:%M:%S', (started_ns + ifnull((SELECT value FROM meta WHERE key = 'realtime_offset_ns'), 0)) / 1e9,
-                'unixepoch', 'localtime')                 AS began,
+       strftime('%Y-%m-%d %H:%M:%S', (started_ns + (SELECT value FROM meta WHERE key = 'realtime_offset_ns')) / 1e9,
+                'unixepoch', 'localtime')                 AS began, -- NULL for a trace without the time of day
        round((ifnull(ended_ns, max(now_ns, started_ns)) - started_ns) / 1e9, 3) AS seconds,
        processes,
        ifnull(calls, 0)                                   AS calls,

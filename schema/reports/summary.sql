@@ -22,11 +22,11 @@ counted AS MATERIALIZED ( -- without processes that made no call, such as a prob
     SELECT * FROM run WHERE is_calling = (SELECT max(is_calling) FROM run)
 ),
 chosen AS (
-    SELECT process_id, layer, name, category, calls, total_ns
+    SELECT process_id, layer, name, category, calls, total_ns, bytes
       FROM totals
      WHERE :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    SELECT process_id, layer, name, category, 1, duration_ns
+    SELECT process_id, layer, name, category, 1, duration_ns, iif(status = 0, bytes, 0)
       FROM calls
      WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
        AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
@@ -35,7 +35,8 @@ summed AS MATERIALIZED (
     SELECT process_id, layer, sum(calls) AS calls, sum(total_ns) AS total_ns,
            total(calls)    FILTER (WHERE name GLOB 'cuLaunch*' AND name NOT GLOB '*HostFunc*') AS launches,
            total(calls)    FILTER (WHERE name GLOB 'cuGraphLaunch*')                           AS graphs,
-           total(total_ns) FILTER (WHERE category = 'launch')                                  AS launch_ns
+           total(total_ns) FILTER (WHERE category = 'launch')                                  AS launch_ns,
+           total(bytes)    FILTER (WHERE category = 'memory' AND layer = 'driver')             AS requested
       FROM chosen
      WHERE process_id IN (SELECT process_id FROM run)
      GROUP BY process_id, layer
@@ -123,13 +124,14 @@ line(place, about, found) AS (
       FROM span
      UNION ALL
     SELECT 2 + place / 10.0, 'command', printf('%,d call%s%s: %s', calls, iif(calls = 1, '', 's'),
-                                               iif(processes > 1, printf(' in %,d processes', processes), ''), cmdline)
+                                               iif(processes > 1, printf(' in %,d processes', processes), ''),
+                                               iif(ifnull(cmdline, '') = '', 'command unknown', cmdline))
       FROM command
      WHERE place <= 3
      UNION ALL
-    SELECT 3, 'time', printf('%.3f s from %s', (end_ns - begin_ns) / 1e9,
-                             strftime('%Y-%m-%d %H:%M:%S', (begin_ns + ifnull((SELECT value FROM meta WHERE key = 'realtime_offset_ns'), 0)) / 1e9,
-                                      'unixepoch', 'localtime'))
+    SELECT 3, 'time', printf('%.3f s%s', (end_ns - begin_ns) / 1e9,
+                             ' from ' || strftime('%Y-%m-%d %H:%M:%S', (begin_ns + (SELECT value FROM meta WHERE key = 'realtime_offset_ns')) / 1e9,
+                                                  'unixepoch', 'localtime'))
       FROM span
      UNION ALL
     SELECT 4, 'calls', printf('%,d (%s), %.3f ms in driver calls', sum(calls), group_concat(printf('%s %,d', layer, calls), ', '),
@@ -142,12 +144,14 @@ line(place, about, found) AS (
      WHERE layer = 'ioctl'
     HAVING count(*) > 0
      UNION ALL
-    SELECT 4.2, 'launches', printf('%,d kernels%s, %.3f ms', total(launches), iif(total(graphs) > 0, printf(' and %,d graphs', total(graphs)), ''),
+    SELECT 4.2, 'launches', printf('%,d kernel%s%s, %.3f ms', total(launches), iif(total(launches) = 1, '', 's'),
+                                   iif(total(graphs) > 0, printf(' and %,d graph%s', total(graphs), iif(total(graphs) = 1, '', 's')), ''),
                                    total(launch_ns) / 1e6)
       FROM summed
      WHERE layer = 'driver'
      UNION ALL
-    SELECT 4.3, 'memory', ifnull(group_concat(printf('%s %.3f MB in %,d', kind, bytes / 1e6, allocations), ', '), 'none')
+    SELECT 4.3, 'memory', ifnull(group_concat(printf('%s %.3f MB in %,d', kind, bytes / 1e6, allocations), ', '),
+                                 (SELECT iif(total(requested) > 0, printf('%.3f MB requested', total(requested) / 1e6), 'none') FROM summed))
       FROM allocated
      UNION ALL
     SELECT 5, 'copies', ifnull(group_concat(printf('%s %.3f MB in %,d', kind, bytes / 1e6, copies), ', '), 'none')

@@ -214,6 +214,14 @@ def check_names(s):
     equal(bare.rows("SELECT async, bytes FROM memsets"), [(1, 5)], "memsets")
     equal(bare.rows("SELECT grid_x, grid_y, grid_z, block_x, block_y, block_z FROM launches"), [(31, 30, 1, 32, 16, 2)], "launches")
     equal(bare.rows("SELECT graph_exec FROM graph_launches"), [(0,)], "launches of graphs")
+    # Lines contain no time of day, so none is printed.
+    done = s.run(CUDATRACE, "tail", "--db", bare.db, "-n", 3, preload=False)
+    equal([line.split()[0] for line in done.stdout.splitlines()], ["0.000000", "1.000000", "2.000000"], "times of lines")
+    rows = json.loads(s.run(CUDATRACE, "report", "--db", bare.db, "--format", "json", "summary", "runs", preload=False).stdout)
+    found = {row["about"]: row["found"] for row in rows["summary"]}
+    equal((found["command"], found["time"], found["launches"].partition(",")[0], found["memory"]), ("11 calls: command unknown", "10.200 s", "1 kernel and 1 graph", "0.004 MB requested"),
+          "the summary")
+    equal(rows["runs"][0].get("began"), None, "the beginning of the run")
 
 
 def check_details(s):

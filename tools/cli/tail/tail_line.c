@@ -373,7 +373,8 @@ static void put_status(FILE *to, const struct ct_line_style *style, const struct
 static void print_text(FILE *to, struct ct_line_style *style, struct ct_stream *stream,
                        const struct ct_stream_call *call)
 {
-    style->is_relative ? put_relative_time(to, style, call->id) : put_time(to, style, call->id);
+    const bool is_relative = style->is_relative || style->realtime_offset_ns == 0; /* imported from lines */
+    is_relative ? put_relative_time(to, style, call->id) : put_time(to, style, call->id);
     put_who(to, style, &call->site);
     put_coloured(to, style, colour_of(call->site.layer), call->site.name);
     fputc('(', to);
