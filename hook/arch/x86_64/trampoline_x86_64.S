@@ -4,9 +4,10 @@
  * (wrap.c), the stub jumps to the wrapper's trampoline. For all other functions, the general trampoline
  * builds a struct ct_frame (frame.h) on the stack and calls ct_enter() to find the function to call. It
  * forwards the register arguments and as many stack words as the function takes, and passes the result to
- * ct_leave(). The stack is 16-byte aligned at every call, even if the caller has not aligned it. ct_enter() is
- * compiled for general registers only, so xmm0-7 reach the function unchanged. The slow path saves and restores xmm0-7. The return address stays
- * where the caller pushed it, and CFI lets exceptions and cancellation unwind the trampoline. */
+ * ct_leave(). The stack is 16-byte aligned at every call, even if the caller has not aligned it. ct_enter()
+ * is compiled for general registers only, so xmm0-7 reach the function unchanged. The slow path saves and
+ * restores xmm0-7. The return address stays where the caller pushed it, and CFI lets exceptions and
+ * cancellation unwind the trampoline. */
 
 #define FRAME_BYTES  96
 #define FRAME_STACK  48
