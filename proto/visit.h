@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-enum { CT_VISIT_VERSION = 4 };
+enum { CT_VISIT_VERSION = 5 };
 
 /* Only a visit loads the hook from a path with this prefix. In that case, the hook's constructors do not
  * touch the driver. */
@@ -40,6 +40,7 @@ enum ct_visit_answer {
     CT_VISIT_SILENCED = 6,  /* the program has installed a system call filter */
     CT_VISIT_THERE = 7,     /* the process is already recording for a session */
     CT_VISIT_NO_CLOCK = 8,  /* the visited thread may not read a clock */
+    CT_VISIT_MORE = 9, /* for CT_VISIT_LEAVE: the hook has not left all threads' lanes yet; visit again */
 };
 
 /* A slot created by the command for a driver function that has none. */

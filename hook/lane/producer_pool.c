@@ -230,13 +230,16 @@ static bool make_private(const struct ct_ring_map *map)
 
 /* ---- private memory over lanes ---- */
 
-void ct_producers_abandon(void)
+bool ct_producers_abandon(uint32_t epoch, uint32_t *next, uint32_t most)
 {
-    for (uint32_t number = 0; number < in_use; number++) {
+    for (uint32_t done = 0; *next < in_use; ++*next) {
+        const uint32_t number = *next;
         struct ct_producer *producer = producer_at(number);
         struct ct_ring_map *map = map_of(number);
-        if (!producer->lane || producer->epoch != ct_process_epoch())
+        if (!producer->lane || producer->epoch != epoch)
             continue;
+        if (done++ == most)
+            return false;
         ct_bound_map(lane_of(number), CT_LANE_HEADER_BYTES, PROT_READ | PROT_WRITE, -1, 0);
         producer->limit = producer->reserve = 0;
         producer->depth = CT_DEPTH_STALE;
@@ -247,6 +250,7 @@ void ct_producers_abandon(void)
         CT_TEST_POINT("producer_pool.abandoned");
     }
     atomic_store_explicit(&free_lanes, 0, memory_order_relaxed);
+    return true;
 }
 
 void ct_producers_redirect(struct ct_producer *producer, struct ct_ring_map *map, struct ct_lane *place)

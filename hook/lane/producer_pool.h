@@ -44,8 +44,10 @@ struct ct_ring_map *ct_ring_map(const struct ct_producer *producer);
 void ct_ring_map_drop(struct ct_ring_map *map);
 
 /* When a segment is being abandoned, maps private memory over its lanes, which frees the shared memory and
- * makes late writes harmless. Requires the process lock. */
-void ct_producers_abandon(void);
+ * makes late writes harmless. Begins with the producer *next, whose number is 0 at first, and handles at most
+ * `most` lanes of the epoch. Returns true after the last one, and otherwise false with *next set for the next
+ * call. Requires the process lock. */
+bool ct_producers_abandon(uint32_t epoch, uint32_t *next, uint32_t most);
 /* In the child of a fork, maps private memory over the lane that the calling thread had in the parent. `map`
  * is NULL if the thread had no lane. Afterwards, no lane is free. */
 void ct_producers_redirect(struct ct_producer *producer, struct ct_ring_map *map, struct ct_lane *lane);

@@ -400,7 +400,7 @@ bool ct_ring_make_room(struct ct_producer *self, uint32_t slots)
     CT_ERROR_GUARD;
     const bool made = make_room(self, slots);
     /* Another thread may have abandoned the segment and set the limit to 0 before make_room() set it. Pairs
-     * with the increment in ct_process_count_epoch(), which follows ct_producers_abandon(). */
+     * with the increment in ct_process_count_epoch(), before or after ct_producers_abandon(). */
     atomic_thread_fence(memory_order_seq_cst);
     if (CT_LIKELY(self->epoch == ct_process_epoch()))
         return made;

@@ -134,6 +134,12 @@ struct ct_segment *ct_attach(uint64_t exec_ns)
     return segment;
 }
 
+/* The segment that the hook is leaving, or NULL. Its lanes are abandoned a few at a time. */
+static struct {
+    struct ct_segment *segment;
+    uint32_t epoch, next;
+} leaving;
+
 /* Abandons the current segment. Other threads may still be writing to it, even if no process reads it any
  * more. Requires the process lock. */
 static void abandon(void)
@@ -141,7 +147,8 @@ static void abandon(void)
     ct_process_set_current(NULL);
     absent_ns = ct_monotonic_ns();
     if (ct_system_begin()) {
-        ct_producers_abandon();
+        uint32_t next = 0;
+        ct_producers_abandon(ct_process_epoch(), &next, UINT32_MAX);
         ct_system_end();
     }
     ct_process_count_epoch();
@@ -195,20 +202,43 @@ void ct_attach_wake(uint64_t missed_since_ns)
     atomic_store_explicit(&asleep, false, memory_order_release);
 }
 
-void ct_attach_leave(void)
+/* Counts the epoch first. Other threads run between two calls, and must notice that their lanes are being
+ * abandoned. */
+bool ct_attach_leave(uint32_t lanes_most)
 {
     struct ct_segment *segment = ct_process_current();
     ct_attach_sleep();
-    if (!segment)
-        return;
-    abandon();
-    atomic_fetch_or_explicit(&segment->flags, CT_SEGMENT_LEFT, memory_order_release);
+    if (segment) {
+        ct_process_set_current(NULL);
+        absent_ns = ct_monotonic_ns();
+        leaving.segment = segment;
+        leaving.epoch = ct_process_epoch();
+        leaving.next = 0;
+        ct_process_count_epoch();
+    }
+    if (!leaving.segment)
+        return true;
+    if (ct_system_begin()) {
+        const bool is_last = ct_producers_abandon(leaving.epoch, &leaving.next, lanes_most);
+        ct_system_end();
+        if (!is_last)
+            return false;
+    }
+    atomic_fetch_or_explicit(&leaving.segment->flags, CT_SEGMENT_LEFT, memory_order_release);
     ct_daemon_ring();
     ct_segment_abandon();
+    leaving.segment = NULL;
+    return true;
+}
+
+bool ct_attach_is_leaving(void)
+{
+    return leaving.segment != NULL;
 }
 
 void ct_attach_forget(void)
 {
+    leaving.segment = NULL;
     ct_process_set_current(NULL);
     ct_process_count_epoch();
     atomic_store(&next_look_ns, 0);

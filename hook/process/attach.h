@@ -15,9 +15,12 @@ bool ct_attach_is_due(void);
  * missing. */
 void ct_attach_sleep(void);
 void ct_attach_wake(uint64_t missed_since_ns);
-/* Abandons the segment permanently, and notifies the collector. Requires the process lock. Takes no other
- * lock, and calls no functions outside the hook except for system calls. */
-void ct_attach_leave(void);
+/* Abandons the segment permanently, and notifies the collector. Abandons at most `lanes_most` lanes, and
+ * returns false if there are more. ct_attach_is_leaving() then returns true, and the function must be called
+ * again. Both require the process lock. They take no other lock, and call no functions outside the hook
+ * except for system calls. */
+bool ct_attach_leave(uint32_t lanes_most);
+bool ct_attach_is_leaving(void);
 /* Drops a segment abandoned by the collector. Afterwards, the process is dormant. */
 void ct_detach(void);
 /* Follows the collector's requests, such as ringing the doorbell. Must be called after writing to the calling

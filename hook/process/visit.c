@@ -18,16 +18,20 @@
 #include "setting.h"
 #include "system.h"
 
-/* Restores the function tables and ends recording. Requires the process lock. Returns false and changes
- * nothing if another thread is exchanging table entries. Does not wait, allocate memory, or call the
+/* The lanes that a stopped thread abandons in one visit. */
+enum { LANES_PER_VISIT = 32 };
+
+/* Restores the function tables and ends recording. Requires the process lock. Changes nothing and returns
+ * CT_VISIT_BUSY if another thread is exchanging table entries. Does not wait, allocate memory, or call the
  * loader. */
-static bool put_back(void)
+static uint32_t put_back(uint32_t lanes_most)
 {
-    if (!ct_imports_put_back())
-        return false;
-    ct_driver_put_back(true);
-    ct_attach_leave();
-    return true;
+    if (!ct_attach_is_leaving()) {
+        if (!ct_imports_put_back())
+            return CT_VISIT_BUSY;
+        ct_driver_put_back(true);
+    }
+    return ct_attach_leave(lanes_most) ? CT_VISIT_DONE : CT_VISIT_MORE;
 }
 
 /* The visited thread may have been stopped at any instruction, even inside the loader or the allocator. */
@@ -39,7 +43,7 @@ static uint32_t leave(void)
         ct_driver_put_back(false);
         answer = CT_VISIT_SILENCED;
     } else if (ct_process_lock_try()) {
-        answer = put_back() ? CT_VISIT_DONE : CT_VISIT_BUSY;
+        answer = put_back(LANES_PER_VISIT);
         ct_process_unlock();
     }
     errno = saved_errno;
@@ -51,10 +55,20 @@ static uint32_t give_up(uint32_t answer)
 {
     ct_attach_sleep();
     if (ct_process_lock()) {
-        put_back();
+        put_back(UINT32_MAX);
         ct_process_unlock();
     }
     return answer;
+}
+
+/* A command may have been killed before the hook had left. */
+static void finish_leaving(void)
+{
+    if (!ct_process_lock())
+        return;
+    if (ct_attach_is_leaving())
+        ct_attach_leave(UINT32_MAX);
+    ct_process_unlock();
 }
 
 /* Runs in place of a driver call, which the visited thread then makes after this function has returned. */
@@ -67,6 +81,7 @@ static uint32_t record(struct ct_visit *visit)
         return CT_VISIT_NO_CLOCK;
     if (ct_process_current())
         return CT_VISIT_THERE;
+    finish_leaving();
     ct_attach_sleep();
     ct_setting_take(visit);
     visit->producer = (uintptr_t)&ct_self - (uintptr_t)ct_thread_pointer();

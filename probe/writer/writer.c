@@ -143,8 +143,9 @@ static void leave_segment(struct writer *writer, uint32_t flags)
     struct ct_segment *segment = writer->segment;
     if (!segment)
         return;
+    uint32_t next = 0;
     ct_process_set_current(NULL);
-    ct_producers_abandon();
+    ct_producers_abandon(ct_process_epoch(), &next, UINT32_MAX);
     ct_process_count_epoch();
     atomic_fetch_or_explicit(&segment->flags, flags, memory_order_release);
     ct_daemon_ring();

@@ -10,7 +10,8 @@ from cudatrace_test import SHAPE, Session, by_tier, check, equal, fifo
 
 ROUNDS, CALLS = by_tier(10, 30, 200), by_tier(300, 1000)
 RECORD, LEAVE = 1, 2
-DONE, BUSY, STRANGER, NO_DAEMON, NO_SLOTS, THERE = 1, 2, 3, 4, 5, 7
+DONE, BUSY, STRANGER, NO_DAEMON, NO_SLOTS, THERE, MORE = 1, 2, 3, 4, 5, 7, 9
+THREADS, LANES_PER_VISIT = 100, 32
 
 
 class Visit(ctypes.Structure):
@@ -28,12 +29,39 @@ def load(path):
     hook = ctypes.CDLL(f"/proc/thread-self/fd/{descriptor}")
     os.close(descriptor)
 
-    def visit(request, session, version=4):
+    def visit(request, session, version=5):
         asked = Visit(version=version, bytes=ctypes.sizeof(Visit), request=request, session=session.encode())
         while (answer := hook.cudatrace_visit(ctypes.byref(asked))) == BUSY:
             pass
         return answer
     return visit
+
+
+def leave_in_parts(call, visit, session):
+    """Checks that the hook leaves the lanes of many threads in several visits, and that another command can make it record in between."""
+    begun, done = threading.Barrier(THREADS + 1), threading.Barrier(THREADS + 1)
+
+    def work():
+        begun.wait()
+        call()
+        done.wait()
+
+    for visits in THREADS // LANES_PER_VISIT, 1:
+        equal(visit(RECORD, session), DONE, "the answer")
+        threads = [threading.Thread(target=work) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        done.wait()
+        for thread in threads:
+            thread.join()
+        for _ in range(visits):
+            equal(visit(LEAVE, session), MORE, "the answer while there are lanes")
+    equal(visit(RECORD, session), DONE, "the answer before the hook has left")
+    call()
+    while (answer := visit(LEAVE, session)) == MORE:
+        pass
+    equal(answer, DONE, "the answer at the end")
 
 
 def target(hook, session, held):
@@ -60,6 +88,8 @@ def target(hook, session, held):
         equal(visit(LEAVE, session), DONE, "the answer")
         for _ in range(10):
             cuda.cuDriverGetVersion(ctypes.byref(number))
+    if SHAPE:
+        leave_in_parts(lambda: cuda.cuDeviceGetCount(ctypes.byref(number)), visit, session)
     done.set()
     for thread in threads:
         thread.join()

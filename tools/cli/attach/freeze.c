@@ -1,5 +1,7 @@
 #include "freeze.h"
 
+#include "tracer.h"
+
 #include "clock.h"
 #include "room.h"
 
@@ -111,6 +113,7 @@ int ct_freeze_begin(struct ct_freeze *freeze, const struct ct_memory *memory, ui
     size_t stopped = 0;
     int error = seize_new(freeze);
     freeze->began_ns = ct_monotonic_ns();
+    ct_tracer_hurry(true);
     while (!error && stopped < freeze->count) {
         const size_t first = stopped;
         error = interrupt(freeze, first);
@@ -131,6 +134,7 @@ void ct_freeze_end(struct ct_freeze *freeze)
 {
     for (size_t i = 0; i < freeze->count; i++)
         ct_stop_end(&freeze->threads[i]);
+    ct_tracer_hurry(false);
     freeze->took_ns = ct_monotonic_ns() - freeze->began_ns;
     free(freeze->threads);
     free(freeze->is_listed);

@@ -128,9 +128,10 @@ static int call_within(void *data)
     struct system_call *call = data;
     const uint64_t *a = call->arguments;
     struct ct_stop stop;
-    int error = ct_stop_begin(&stop, call->memory, CT_STOP_FOR_CODE);
+    int error = ct_stop_begin(&stop, call->memory, CT_STOP_FOR_CODE, 0);
     if (error)
         return error;
+    ct_tracer_hurry(true);
     const int64_t answer = ct_stop_call(&stop, call->number, a[0], a[1], a[2], a[3], ~UINT64_C(0), 0);
     if (answer < 0 && answer > -4096) {
         error = (int)answer;
@@ -139,6 +140,7 @@ static int call_within(void *data)
         error = -EEXIST;
     }
     ct_stop_end(&stop);
+    ct_tracer_hurry(false);
     call->took_ns = stop.took_ns;
     return error;
 }

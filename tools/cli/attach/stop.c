@@ -389,15 +389,26 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, uint64_t s
     return refusals < count ? error : count == 0 ? -ESRCH : -EPERM;
 }
 
+/* Returns 0, or an error if the thread is not suitable. */
+static int interrupt_first(struct ct_stop *stop, pid_t thread, enum ct_stop_for what_for)
+{
+    if (thread == 0 || !ct_thread_runs_code(stop->memory->pid, thread) ||
+        rank_of(stop->memory->pid, thread) != SLEEPS || ct_stop_seize(stop, thread) != 0 ||
+        ct_stop_interrupt(stop) != 0)
+        return -EAGAIN;
+    return wait_for_any(stop, ct_monotonic_ns() + FIRST_PATIENCE_NS, what_for);
+}
+
 /* Tries until PATIENCE_NS have passed. On a busy machine, a thread stops only when it is next scheduled.
  * Waiting for the stop does not delay the thread, so the wait may be long. */
-int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for)
+int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for,
+                  pid_t first)
 {
     *stop = (struct ct_stop){ .memory = memory };
     const uint64_t begun_ns = ct_monotonic_ns();
     uint64_t patience_ns = FIRST_PATIENCE_NS;
     int error = find_system_call(stop);
-    if (error)
+    if (error || interrupt_first(stop, first, what_for) == 0)
         return error;
     for (;;) {
         error = interrupt_each(stop, patience_ns, begun_ns + SPARE_NS, what_for);

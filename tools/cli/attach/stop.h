@@ -36,10 +36,12 @@ enum ct_stop_for {
     CT_STOP_FOR_FUNCTION, /* for C functions: saves the vector registers, and requires that the thread has set
                            * up its TLS */
 };
-/* Stops the most suitable thread. Returns 0, -ESRCH if there is no such process, -EPERM if tracing is not
- * permitted, or -ETIMEDOUT if no thread stops. Returns -ENOSYS if no syscall instruction was found in the
- * process. */
-int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for);
+/* Stops the most suitable thread. If `first` is a thread that sleeps in a call that will be restarted, stops
+ * this one without examining all threads; 0: none. Returns 0, -ESRCH if there is no such process, -EPERM if
+ * tracing is not permitted, or -ETIMEDOUT if no thread stops. Returns -ENOSYS if no syscall instruction was
+ * found in the process. */
+int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for,
+                  pid_t first);
 /* Stop a given thread in three steps: seize it, interrupt it, and wait for it to stop. Return 0, -EAGAIN if
  * the thread has exited or has not stopped by `until_ns`, or -EPERM. A seized thread keeps running. */
 int ct_stop_seize(struct ct_stop *stop, pid_t thread);

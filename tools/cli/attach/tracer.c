@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -67,6 +68,18 @@ bool ct_tracer_sees_dispatch(pid_t thread)
     return ptrace((enum __ptrace_request)GET_CONFIGURATION, thread, (void *)sizeof(configuration),
                   &configuration) == 0 &&
            configuration.mode != 0;
+}
+
+void ct_tracer_hurry(bool hurries)
+{
+    static int before;
+    if (hurries)
+        before = sched_getscheduler(0);
+    if (before != SCHED_OTHER && before != SCHED_BATCH && before != SCHED_IDLE)
+        return;
+    const struct sched_param priority = { .sched_priority =
+                                              hurries ? sched_get_priority_min(SCHED_FIFO) : 0 };
+    sched_setscheduler(0, hurries ? SCHED_FIFO : before, &priority);
 }
 
 /* Watches a tracer's state. */

@@ -19,6 +19,11 @@ int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes);
  * it is seized. Returns 0 or -errno. */
 int ct_tracer_seize(pid_t thread, long options, bool *suspends_filters);
 
+/* Gives the tracer the lowest real-time priority, or its former priority. While it keeps a thread stopped,
+ * the program's other threads must not delay it. Has no effect if the tracer may not do this. Called by the
+ * tracer. */
+void ct_tracer_hurry(bool hurries);
+
 /* Returns whether a thread that the tracer has stopped uses Syscall User Dispatch (user_dispatch.h). Kernels
  * before Linux 6.4 do not report it, and false is returned. */
 bool ct_tracer_sees_dispatch(pid_t thread);

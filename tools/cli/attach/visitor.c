@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 /* ---- stops ---- */
 
@@ -20,6 +21,7 @@ struct act {
     struct ct_visitor visitor; /* input and output */
     int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
     enum ct_stop_for what_for;
+    pid_t thread; /* in: the thread to try first, or 0; out: the thread that was stopped */
     bool wants_library;
 };
 
@@ -28,12 +30,15 @@ static int stop_and_act(void *data)
     struct act *act = data;
     struct ct_visitor *visitor = &act->visitor;
     struct ct_stop stop;
-    int error = ct_stop_begin(&stop, visitor->memory, act->what_for);
+    int error = ct_stop_begin(&stop, visitor->memory, act->what_for, act->thread);
     if (error)
         return error;
+    ct_tracer_hurry(true);
+    act->thread = stop.thread;
     error = act->in(visitor, &stop, act);
     visitor->fault = stop.fault;
     ct_stop_end(&stop);
+    ct_tracer_hurry(false);
     visitor->stops++;
     visitor->stopped_ns += stop.took_ns;
     visitor->longest_ns = stop.took_ns > visitor->longest_ns ? stop.took_ns : visitor->longest_ns;
@@ -244,13 +249,24 @@ static int leave_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struc
     return ct_area_leave(&visitor->area, stop);
 }
 
+/* Each stop is short. Between two stops, the program runs for longer than it was stopped. */
 int ct_visitor_leave(struct ct_visitor *visitor, bool is_confined)
 {
+    enum { PAUSES_PER_STOP = 2, PAUSE_MOST_NS = 500000000 };
     struct act act = { .in = leave_in_stop, .what_for = CT_STOP_FOR_FUNCTION };
     visitor->area.data.visit.request = is_confined ? CT_VISIT_LEAVE_CONFINED : CT_VISIT_LEAVE;
-    visitor->area.data.left = CT_VISIT_OPEN;
-    if (!ct_area_write(&visitor->area))
-        return -ESRCH;
-    const int error = act_within(visitor, &act);
-    return !error && !ct_area_read(&visitor->area) ? -ESRCH : error;
+    for (;;) {
+        const uint64_t before_ns = visitor->stopped_ns;
+        visitor->area.data.left = CT_VISIT_OPEN;
+        if (!ct_area_write(&visitor->area))
+            return -ESRCH;
+        const int error = act_within(visitor, &act);
+        if (error || !ct_area_read(&visitor->area))
+            return error ? error : -ESRCH;
+        if (visitor->area.data.left != CT_VISIT_MORE)
+            return 0;
+        const uint64_t pause_ns = PAUSES_PER_STOP * (visitor->stopped_ns - before_ns);
+        nanosleep(&(struct timespec){ .tv_nsec = pause_ns < PAUSE_MOST_NS ? (long)pause_ns : PAUSE_MOST_NS },
+                  NULL);
+    }
 }
