@@ -1,25 +1,27 @@
 /* A program that a visit disturbs if it is careless: the visit's code runs inside a call of the program, on
- * its signals, its allocator and its stack. Makes a call for each line of its input, or
- * a call as in any other program for a line with a c.
+ * its signals, its allocator and its stack. Makes a call for each line of its input. For a line with a c, it
+ * makes the call as any other program does.
  *
  *     visited MODE
  *
  * In each mode, the program's allocator or its calls need something else:
- *   barrier   the allocator writes to a page that a handler of SIGSEGV makes writable
- *   pager     the allocator writes to a page of a file that a handler of SIGBUS makes longer
+ *   barrier     the allocator writes to a page that a handler of SIGSEGV makes writable
+ *   pager       the allocator writes to a page of a file that a handler of SIGBUS makes longer
  *   misaligned  the calls are made with a stack that is not aligned to 16 bytes
- *   deep      the allocator uses 3 MiB of stack
- *   thread    the calls are made in a thread, on memory that the program has chosen, in several mappings
+ *   deep        the allocator uses 3 MiB of stack
+ *   thread      the calls are made in a thread, on memory that the program has chosen, in several mappings
  * A visit must leave the calls alone in these modes:
- *   split     the calls are made in a signal handler, on a stack that consists of several mappings
- *   coroutine a signal handler switches to another stack and makes the calls there
- *   deeper    the calls are made with 5 MiB of stack in use
- *   within    the allocator makes the calls, and holds its lock
- *   library   the same, if the allocator is the library visited_allocator.c */
+ *   split       the calls are made in a signal handler, on a stack that consists of several mappings
+ *   coroutine   a signal handler switches to another stack and makes the calls there
+ *   deeper      the calls are made with 5 MiB of stack in use
+ *   within      the allocator makes the calls, and holds its lock
+ *   library     the same, if the allocator is the library visited_allocator.c
+ *   unshared    the calls are made by a thread with file descriptors of its own */
 #include "visited.h"
 #include "cuda_min.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -158,14 +160,14 @@ static int call_by_thread(void)
     return result;
 }
 
-static volatile int result_of_handler;
+static volatile int result_of_call;
 
 static void call_in_handler(int number)
 {
     char block[4 * PAGE_BYTES];
     (void)number;
     split(block + sizeof(block) / 2);
-    result_of_handler = call();
+    result_of_call = call();
 }
 
 static void prepare_split(void)
@@ -175,9 +177,9 @@ static void prepare_split(void)
 
 static int call_by_signal(void)
 {
-    result_of_handler = -1;
+    result_of_call = -1;
     raise(SIGUSR1);
-    return result_of_handler;
+    return result_of_call;
 }
 
 static ucontext_t handler, coroutine;
@@ -185,7 +187,7 @@ static ucontext_t handler, coroutine;
 static void call_in_coroutine(void)
 {
     for (;;) {
-        result_of_handler = call();
+        result_of_call = call();
         swapcontext(&coroutine, &handler);
     }
 }
@@ -214,6 +216,35 @@ static int call_deeper(void)
     return call();
 }
 
+static pthread_barrier_t begins, ends; /* of a call by the other thread */
+
+static void *call_unshared(void *unused)
+{
+    ensure(unshare(CLONE_FILES) == 0, "unshare() failed\n");
+    for (;;) {
+        pthread_barrier_wait(&begins);
+        result_of_call = call();
+        pthread_barrier_wait(&ends);
+    }
+    return unused;
+}
+
+static int call_by_unshared(void)
+{
+    pthread_barrier_wait(&begins);
+    pthread_barrier_wait(&ends);
+    return result_of_call;
+}
+
+static void prepare_unshared(void)
+{
+    pthread_t thread;
+    pthread_barrier_init(&begins, NULL, 2);
+    pthread_barrier_init(&ends, NULL, 2);
+    ensure(pthread_create(&thread, NULL, call_unshared, NULL) == 0, "no thread\n");
+    call_by_unshared();
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool calls_within;
 
@@ -222,17 +253,17 @@ static void call_within(void)
     pthread_mutex_lock(&lock);
     if (calls_within) {
         calls_within = false;
-        result_of_handler = call();
+        result_of_call = call();
     }
     pthread_mutex_unlock(&lock);
 }
 
 static int call_by_allocator(void)
 {
-    result_of_handler = 0;
+    result_of_call = 0;
     calls_within = true;
     free(malloc(VISITED_BYTES));
-    return result_of_handler;
+    return result_of_call;
 }
 
 static const struct mode {
@@ -251,6 +282,7 @@ static const struct mode {
     { "deeper", NULL, call_deeper, NULL },
     { "within", NULL, call_by_allocator, call_within },
     { "library", NULL, call_by_allocator, NULL },
+    { "unshared", prepare_unshared, call_by_unshared, NULL },
 };
 static const struct mode *mode;
 

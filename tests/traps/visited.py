@@ -9,13 +9,16 @@ import sys
 from trap_test import BUILD, CUDATRACE, DEADLINE_S, DRIVER_PATH, LINKED, SHAPE, Session, check, compiled, equal, library, needs, wait_for
 
 (mode,) = sys.argv[1:]
-# Why attach leaves the calls of these modes alone.
-ALONE = {
-    "split": "in signal handlers",
-    "coroutine": "on stacks that are not their threads' own, such as coroutines'",
-    "deeper": "by threads that use more than 4 MiB of their stacks",
-    "within": "by the program's own allocator (malloc)",
-    "library": "by the program's own allocator (malloc)",
+LEFT_ALONE = "was not changed: all its CUDA calls were made "
+ALLOCATOR = LEFT_ALONE + "by the program's own allocator (malloc)"
+# What attach prints because it could not visit a call of these modes.
+WHY_NOT = {
+    "split": LEFT_ALONE + "in signal handlers",
+    "coroutine": LEFT_ALONE + "on stacks that are not their threads' own, such as coroutines'",
+    "deeper": LEFT_ALONE + "by threads that use more than 4 MiB of their stacks",
+    "within": ALLOCATOR,
+    "library": ALLOCATOR,
+    "unshared": "could not load the hook: the thread that made the call has file descriptors of its own (unshare(CLONE_FILES))",
 }
 ENDS = {"barrier": "faults 1\n", "pager": "faults 1\n"}
 
@@ -64,7 +67,7 @@ def left_alone(s):
     while a.child.poll() is None:
         p.call()
     said = a.end(status=1, number=None)
-    check(f"was not changed: all its CUDA calls were made {ALONE[mode]}; try again" in said, said)
+    check(f"{WHY_NOT[mode]}; try again" in said, said)
     a = Attach(s, p.pid)
     a.await_armed(p.pid)
     p.call(plain=True)
@@ -92,4 +95,4 @@ if SHAPE:
     from attach_test import Attach, recorded
     needs("ptrace")
 with Session() as s:
-    (left_alone if mode in ALONE else visited if SHAPE else told)(s)
+    (left_alone if mode in WHY_NOT else visited if SHAPE else told)(s)

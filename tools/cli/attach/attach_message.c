@@ -115,8 +115,12 @@ void ct_attachment_fail_answered(struct ct_attachment *attachment)
     const struct ct_area_data *data = &attachment->visitor.area.data;
     char text[CT_DATA_WHY_BYTES + 64];
     if (data->answer == CT_AREA_NOT_LOADED) {
+        const char *file_why = ct_visitor_has_file(&attachment->visitor)
+                                   ? "the thread that made the call has file descriptors of its own "
+                                     "(unshare(CLONE_FILES)); try again, or start it with `cudatrace run`"
+                                   : "it has closed the hook's file; try again";
         snprintf(text, sizeof(text), "could not load the hook: %.*s", (int)sizeof(data->why),
-                 *data->why ? data->why : "it has closed the hook's file; try again");
+                 *data->why ? data->why : file_why);
         ct_attachment_fail(attachment, text);
     } else if (data->answer < sizeof(why) / sizeof(why[0]) && why[data->answer]) {
         ct_attachment_fail(attachment, why[data->answer]);

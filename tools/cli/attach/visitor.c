@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- stops ---- */
 
@@ -103,7 +104,19 @@ static int prepare_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, str
     const int file = ct_area_file(stop, CT_LIBRARY_NAME, visitor->hook->bytes, visitor->hook->count,
                                   scratch(area), CT_AREA_BYTES - CT_AREA_STACK, &status);
     ct_stop_call(stop, SYS_madvise, scratch(area), CT_AREA_BYTES - CT_AREA_STACK, MADV_DONTNEED, 0, 0, 0);
+    visitor->file_thread = stop->thread;
     return file < 0 ? file : note_file(visitor, file, &status);
+}
+
+/* Reads only the name of the file, because the process may have replaced the file by any other. */
+bool ct_visitor_has_file(const struct ct_visitor *visitor)
+{
+    static const char name[] = "/memfd:" CT_LIBRARY_NAME;
+    char path[64], file[sizeof(name)];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", (int)visitor->memory->pid,
+             (int)visitor->file_thread, (int)visitor->area.data.file);
+    const ssize_t bytes = readlink(path, file, sizeof(file) - 1);
+    return bytes == (ssize_t)sizeof(file) - 1 && memcmp(file, name, sizeof(file) - 1) == 0;
 }
 
 static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan, uint64_t hook)

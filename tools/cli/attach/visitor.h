@@ -13,6 +13,7 @@ struct ct_visitor {
     struct ct_area area;
     uint64_t stops, stopped_ns, longest_ns; /* number of stops, their total duration, and the longest one */
     int fault;                              /* the signal that ended our code in the process; 0: none */
+    pid_t file_thread;                      /* the thread that has opened the library's file; 0: none */
     uint64_t asked_ns; /* when the command first saw that a thread asks for a grant; 0: none does */
 };
 
@@ -40,6 +41,8 @@ bool ct_visitor_rearm(struct ct_visitor *visitor);
 /* Removes the thunks, unless a thread has entered one, which area.data.state shows. Closes the library's
  * descriptor in the process. */
 int ct_visitor_disarm(struct ct_visitor *visitor);
+/* Returns whether the library's file is still open in the thread that has opened it. */
+bool ct_visitor_has_file(const struct ct_visitor *visitor);
 /* Makes the hook end its recording, without a system call in a process that has confined itself. The hook's
  * answer is then in area.data.left. */
 int ct_visitor_leave(struct ct_visitor *visitor, bool is_confined);
