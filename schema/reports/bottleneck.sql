@@ -51,6 +51,12 @@ inside AS MATERIALIZED ( -- the outermost driver calls that have not returned
       JOIN (SELECT DISTINCT name, category FROM functions WHERE layer = 'driver') USING (name)
      GROUP BY process_id, tid
 ),
+unreturned AS ( -- of these, the one that has taken longest
+    SELECT name, max(run.to_ns - max(inside.start_ns, run.from_ns)) AS ns
+      FROM inside
+      JOIN run USING (process_id)
+     WHERE inside.start_ns <= run.to_ns
+),
 worked AS ( -- for a process without a launch: copies and sets
     SELECT process_id, min(from_ns) AS from_ns, max(to_ns) AS to_ns, sum(launches) AS launches
       FROM launched
@@ -363,7 +369,10 @@ verdict AS (
                 ELSE printf('%s %.1f %% of the %.3f s from the first %s to the last%s%s.', claim, 100.0 * most_ns / judged.ns,
                             judged.ns / 1e9, work, iif(working > 1, printf(' in %d processes', working), ''),
                             iif(around_ns > 0.01 * judged.ns, ', with the copies and waits before and after', ''))
-                     || ' ' || hint
+                     || ' ' || iif(unreturned.ns > judged.ns / 2,
+                                   printf('%s() has not returned for %.3f s: see pending (recorded by run --gpu), and the view open_calls.',
+                                          unreturned.name, unreturned.ns / 1e9),
+                                   hint)
                      || CASE WHEN before_ns > whole.ns / 2 THEN printf(' Most of the run comes before the first %s.', work)
                              WHEN behind_ns > whole.ns / 2 THEN printf(' Most of the run comes after the last %s.', work)
                              WHEN judged.most = 'copy' AND doubt_ns > copy_ns / 2
@@ -373,6 +382,7 @@ verdict AS (
       FROM judged
      CROSS JOIN whole
      CROSS JOIN asked
+     CROSS JOIN unreturned
      CROSS JOIN (SELECT CAST(total(skipped) AS INTEGER) AS left_out
                    FROM totals
                   WHERE layer = 'driver' AND category = 'launch' AND process_id IN (SELECT process_id FROM run))
@@ -433,6 +443,13 @@ run AS MATERIALIZED ( -- until now, if a process runs and a daemon writes the tr
            min(max(ifnull(ended_ns, :now_ns)), ifnull(:to_ns, 9223372036854775807)) AS end_ns
       FROM processes
      WHERE (:pid IS NULL OR pid = :pid)
+),
+unreturned AS ( -- the driver call that has not returned for the longest time
+    SELECT name, max(end_ns - max(start_ns, begin_ns)) AS ns, end_ns - begin_ns AS run_ns
+      FROM open_calls
+     CROSS JOIN run
+     WHERE name IN (SELECT name FROM functions WHERE layer = 'driver') AND start_ns <= end_ns
+       AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
 ),
 spanned AS ( -- a window begins and ends with the processes, but contains all work
     SELECT device, early_ns, late_ns, busy_ns, kernel_ns,
@@ -538,12 +555,16 @@ verdict AS (
                                 CASE WHEN :from_ns IS NOT NULL OR :to_ns IS NOT NULL THEN 'of the window'
                                      WHEN early_ns + late_ns > 0.01 * recorded_ns THEN 'from the first kernel to the last, with the copies before and after'
                                      ELSE 'from the first work to the last' END,
-                                iif(unrecorded_ns > 0, ', without the time between recordings', ''), mostly, hint)
+                                iif(unrecorded_ns > 0, ', without the time between recordings', ''), mostly,
+                                iif(unreturned.ns > unreturned.run_ns / 2,
+                                    printf('%s() has not returned for %.3f s: see pending, and the view open_calls.', unreturned.name, unreturned.ns / 1e9),
+                                    hint))
                          || iif(devices > 1, printf(' Busy by device: %s.', shares), '')
                          || iif(is_sampled AND unknown_ns > 0,
                                 printf(' For %.1f %% of the idle time, the call that launched the next work was not recorded (--sample, --calls).',
                                        100.0 * unknown_ns / (recorded_ns - busy_ns)), '') END) OVER () AS paragraph
       FROM ranked
+     CROSS JOIN unreturned
 )
 SELECT iif(number = 1, bound, NULL) AS bound_by, kind, iif(number = 1, paragraph, NULL) AS paragraph,
        part, round(part_ns / 1e9, iif(whole_ns < 1e8, 4, 3)) AS seconds, round(100.0 * part_ns / whole_ns, 1) AS "%_of_run"

@@ -181,14 +181,15 @@ MS = 1000000
 
 
 def import_runs(s, trace, *runs):
-    """Imports a run for each process, given as (pid, calls). The calls are a list of (name, begin in ns, end in ns, details)."""
+    """Imports a run for each process, given as (pid, calls). The calls are a list of (name, begin in ns, end in ns, details). The end of a call
+    that has not returned is None."""
     lines = s.dir / "lines.jsonl"
     with lines.open("w") as file:
         for pid, calls in runs:
             for number, (name, begin_ns, end_ns, details) in enumerate(calls):
                 has = {"category": CATEGORIES[name], **details}
                 tid = pid + has.pop("thread", 0)
-                for phase, at_ns, given in ("B", begin_ns, has), ("E", end_ns, {"status": 0}):
+                for phase, at_ns, given in (("B", begin_ns, has), ("E", end_ns, {"status": 0}))[:1 if end_ns is None else 2]:
                     file.write(json.dumps({"ts": at_ns / 1e9, "op_id": 1000000 * pid + number, "phase": phase, "name": name, "pid": pid, "tid": tid,
                                            "details": given}) + "\n")
     s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
@@ -304,6 +305,11 @@ EXACT = (
      "Nothing was launched, so there is no bottleneck to name.",
      {"load": 0.070, "outside": 0.125}),
 )
+# A product of two matrices, with times in us.
+FIRST = (("cuInit", 1, 50, {"flags": 0}), ("cuDeviceGet", 50, 102, {"device": 0}), ("cuCtxCreate", 102, 1200, {"flags": 0}),
+         ("cuMemAlloc", 1234, 1400, {"size": 4000000}), ("cuMemAlloc", 1456, 1800, {"size": 4000000}), ("cuMemcpyHtoD", 1890, 15670, {"size": 4000000}),
+         ("cuMemcpyHtoD", 15670, 29450, {"size": 4000000}), ("cuLaunchKernel", 29450, 29480, {"grid": [31, 31, 1], "block": [32, 32, 1]}),
+         ("cuCtxSynchronize", 29480, 34680, {}), ("cuMemcpyDtoH", 34720, 40020, {"size": 4000000}))
 with Session() as s:
     for number, (what, calls, bound_by, verdict, seconds) in enumerate(EXACT):
         trace = s.dir / f"{number}.db"
@@ -324,6 +330,38 @@ with Session() as s:
     sections = json.loads(s.run(CUDATRACE, "report", "--db", s.dir / f"{number}.db", "--format", "json", "waits", "copies", preload=False).stdout)
     equal([(row["function"], row["waits"], row["total_ms"]) for row in sections["waits"]], [("cuMemcpyDtoH_v2", 100, 778.0)], "waits")
     equal([(row["total_ms"], row["waited_ms"], row["gb_per_s"]) for row in sections["copies"]], [(800.2, 778.0, 4.77)], "copies")
+
+    # The example of a first program: lines with nothing but a time, a number, a phase, a name and a few details. The other sections must
+    # divide the time in the same way.
+    lines = s.dir / "first.jsonl"
+    lines.write_text("".join(json.dumps({"ts": at_us / 1e6, "op_id": number, "phase": phase, "name": name, "details": details}) + "\n"
+                             for number, (name, begin_us, end_us, has) in enumerate(FIRST)
+                             for phase, at_us, details in (("B", begin_us, has), ("E", end_us, {"status": 0}))))
+    s.run(CUDATRACE, "import", "--db", s.dir / "first.db", lines, preload=False)
+    equal(bottleneck_of(s, s.dir / "first.db")[1:], (
+        ("copy", "Copying is the bottleneck: it takes 86.3 % of the 0.038 s from the first launch to the last, with the copies and waits before and after. "
+                 "Larger, asynchronous copies from pinned memory would shorten the run: see copies."),
+        {"start_driver": 0.0017, "start_other": 0.0002, "copy": 0.0329, "wait": 0.0052}), "a first program")
+    sections = json.loads(s.run(CUDATRACE, "report", "--db", s.dir / "first.db", "--format", "json", "categories", "copies", "waits", preload=False).stdout)
+    equal({row["category"]: row["total_ms"] for row in sections["categories"] if row["category"] in ("copy", "sync")}, {"copy": 32.86, "sync": 5.2}, "categories")
+    equal([(row["kind"], row["total_ms"], row["waited_ms"]) for row in sections["copies"]], [("HtoD", 27.56, 0), ("DtoH", 5.3, 0)], "copies")
+    equal([(row["function"], row["total_ms"]) for row in sections["waits"]], [("cuCtxSynchronize", 5.2)], "waits")
+
+    # A hang, and several processes: one waits, one copies, and one launches nothing.
+    hang = [*repeated(("cuLaunchKernel", 0, 5000, LAUNCH), times=100, every_ns=1 * MS), ("cuStreamSynchronize", 250 * MS, None, {})]
+    busy = repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuStreamSynchronize", 1 * MS, 8 * MS, {}), times=100, every_ns=10 * MS)
+    copying = repeated(("cuLaunchKernel", 0, 5000, LAUNCH), ("cuMemcpyHtoD_v2", 1 * MS, 5 * MS, TO_GPU), times=100, every_ns=10 * MS)
+    idle = [("cuInit", 0, 20 * MS, {}), ("cuCtxGetDevice", 5000 * MS, 5001 * MS, {})]
+    for what, runs, bound_by, verdict, seconds in (
+            ("a hang", [(7, hang), (8, idle)], "gpu",
+             "Waiting for the GPU is the bottleneck: it takes 98.0 % of the 4.850 s from the first launch to the last, with the copies and waits before and "
+             "after. cuStreamSynchronize() has not returned for 4.751 s: see pending (recorded by run --gpu), and the view open_calls.",
+             {"start_driver": 0.02, "start_other": 0.08, "wait": 4.751, "outside": 0.099, "end": 0.051}),
+            ("several processes", [(7, busy), (8, copying), (9, idle)], "gpu",
+             "Waiting for the GPU is the bottleneck: it takes 40.1 % of the 1.993 s from the first launch to the last in 2 processes. " + FASTER,
+             {"start_driver": 0.04, "start_other": 0.16, "wait": 0.8, "outside": 0.692, "copy": 0.5, "end": 0.002})):
+        import_runs(s, s.dir / f"{what}.db", *runs)
+        equal(bottleneck_of(s, s.dir / f"{what}.db")[1:], ((bound_by, verdict), seconds), what)
 
     # With --pid, the verdict describes only the run of the selected process, whatever the other processes do.
     import_runs(s, s.dir / "all.db", *((10 + number, calls) for number, (_, calls, *_) in enumerate(EXACT)))

@@ -13,12 +13,12 @@ CATEGORIES = {"cuInit": "init", "cuLaunchKernel": "launch", "cuStreamSynchronize
 
 def import_calls(s, trace, calls):
     """Imports calls, each given as (pid, tid, name, begin in us, end in us, depth, details). The first thread of a process has the
-    process's pid as its tid."""
+    process's pid as its tid. The end of a call that has not returned is None."""
     lines = s.dir / "calls.jsonl"
     with lines.open("w") as file:
         for number, (pid, tid, name, begin_us, end_us, depth, details) in enumerate(calls):
             begun = {"category": CATEGORIES[name], "depth": depth, **details}
-            for phase, at_us, has in ("B", begin_us, begun), ("E", end_us, {"status": 0}):
+            for phase, at_us, has in (("B", begin_us, begun), ("E", end_us, {"status": 0}))[:1 if end_us is None else 2]:
                 file.write(json.dumps({"ts": at_us / 1e6, "op_id": number, "phase": phase, "name": name, "pid": pid, "tid": tid, "details": has}) + "\n")
     s.run(CUDATRACE, "import", "--db", trace, lines, preload=False)
 

@@ -87,6 +87,17 @@ with Session() as s:
         host = bottleneck(s, make(s, f"host-{number}", calls, (), ()))[0]
         check(host["bound_by"] == bound_by != "gpu" or "run --gpu" in host["paragraph"], what, host)
 
+    # A process that hangs after its work. Another process shows that time has passed.
+    trace = s.dir / "hang.db"
+    at = [FIRST_US + n * PERIOD_US for n in range(TIMES)]
+    import_calls(s, trace, [*((7, 7, "cuLaunchKernel", us, us + 100, 0, LAUNCH) for us in at), (7, 7, "cuStreamSynchronize", 200000, None, 0, {}),
+                            (8, 8, "cuInit", 0, 100, 0, {}), (8, 8, "cuStreamQuery", 2000000, 2000100, 0, {})])
+    add_work(trace, [(7, "kernel", "a", 0, 7, us + 100, us + 9000, None, us + 100) for us in at])
+    row = bottleneck(s, trace)[0]
+    equal((row["bound_by"], row["paragraph"]),
+          ("gpu", "The work of the GPU is the bottleneck: the GPU is busy 90.0 % of the 0.099 s from the first work to the last. "
+                  "cuStreamSynchronize() has not returned for 1.800 s: see pending, and the view open_calls."), "a hang")
+
     # The verdict on a window is derived from the GPU work in the window.
     row = bottleneck(s, s.dir / "0.db", "--from", "0.1505", "--to", "0.1601")[0]
     equal((row["bound_by"], row["paragraph"][:97]),
