@@ -7,10 +7,11 @@ WITH known AS (
       FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
 ),
-process AS (
+process AS ( -- without processes that made no call, such as a probe
     SELECT count(*) AS processes, ifnull(sum(max(ifnull(ended_ns, max(now_ns, started_ns)) - started_ns, 0)), 0) AS ns
       FROM processes
      CROSS JOIN known
+     WHERE process_id IN (SELECT process_id FROM totals UNION SELECT process_id FROM open_calls)
 ),
 total AS (
     SELECT sum(calls) AS calls, sum(total_ns) FILTER (WHERE layer = 'driver') AS driver_ns,
