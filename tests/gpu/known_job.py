@@ -45,22 +45,22 @@ again:
     ret;
 }
 """
-PTX = ".version 6.0\n.target sm_50\n.address_size 64\n" + "".join(BODY % ms for ms in (*KERNELS_MS, OVERLAP_MS))
+HEAD = ".version 6.0\n.target sm_50\n.address_size 64\n"
 
 
 # ---- the program ----
 
 
 class Driver:
-    """Calls functions of the driver by name. Raises an exception if a function fails."""
+    """Calls functions of the driver by name. Raises an exception if a function fails. Has a kernel for each duration."""
 
-    def __init__(self):
+    def __init__(self, durations_ms=(*KERNELS_MS, OVERLAP_MS)):
         self.functions = ctypes.CDLL("libcuda.so.1")
         self("cuInit", 0)
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context := ctypes.c_void_p()), 0)
         self("cuCtxSetCurrent", context)
-        self("cuModuleLoadData", ctypes.byref(module := ctypes.c_void_p()), PTX.encode())
-        self.kernels = {ms: self.made("cuModuleGetFunction", module, f"spin_{ms}".encode()) for ms in (*KERNELS_MS, OVERLAP_MS)}
+        self("cuModuleLoadData", ctypes.byref(module := ctypes.c_void_p()), (HEAD + "".join(BODY % ms for ms in durations_ms)).encode())
+        self.kernels = {ms: self.made("cuModuleGetFunction", module, f"spin_{ms}".encode()) for ms in durations_ms}
 
     def __call__(self, name, *arguments):
         status = getattr(self.functions, name)(*arguments)
