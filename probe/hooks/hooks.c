@@ -3,6 +3,7 @@
 #include "hook_expand.h"
 #include "hook_find.h"
 #include "hook_script.h"
+#include "kernel_symbols.h"
 #include "options.h"
 #include "proc_file.h"
 #include "targets.h"
@@ -336,13 +337,18 @@ int ct_hooks_print(struct ct_hook_lines *lines, const struct ct_selection *recor
             close(tracefs);
         table.hook[0].is_found = false; /* the probe's own hook is not in the file */
     }
+    bool has_kprobe = false;
     for (size_t i = 0; i < table.count && !as_script && status != EXIT_USAGE; i++) {
         const struct ct_hook_entry *hook = &table.hook[i];
+        has_kprobe |= hook->is_found && hook->kind == CT_HOOK_KPROBE;
         if (hook->is_found)
             printf("%-24s %s:%s%s%s\n", hook->name, kinds[hook->kind],
                    hook->function ? hook->function : hook->place, hook->symbol ? ":" : "",
                    hook->symbol ? hook->symbol : "");
     }
+    if (has_kprobe && !ct_kernel_has_kprobes())
+        fputs("probe: the kernel has no kprobes (CONFIG_KPROBES): kprobe: lines cannot be attached here\n",
+              stderr);
     if (as_script && status != EXIT_USAGE)
         ct_hook_script_print(&table);
     ct_hook_table_free(&table);

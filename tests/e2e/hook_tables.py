@@ -181,7 +181,8 @@ def installed(s):
         done = probe(table, "--dry-run")
         check(done.returncode in (0, 1), table, "has errors:", done.stderr)
         for line in done.stderr.splitlines():
-            check(re.fullmatch(r".*:\d+: uprobe:/.*: (nothing on this machine matches|\d+ targets.*)", line) or
+            check("has no kprobes" in line and not HAS_KPROBES or
+                  re.fullmatch(r".*:\d+: uprobe:/.*: (nothing on this machine matches|\d+ targets.*)", line) or
                   re.fullmatch(r".*:\d+: \w+: (the kernel has no (function|tracepoint) .*|/.*: No such file or directory|/.* does not export .*|tracefs .*)",
                                line), "an error in a table that is installed:", line)
 
@@ -209,6 +210,7 @@ def patterns(s):
     check(status == 1 and not rows and re.fullmatch(
         rf"1: uprobe:{LIBRARY}:cuMem\*: the probe itself records the \d+ functions that match, unless --calls excludes them\n2: uprobe:/no/such\*:f: nothing on this machine "
         rf"matches\n3: kprobe:no_such_function_\*\|nor_this\?: {re.escape(no_function)}\n", errors), "patterns that match nothing", errors)
+    equal("cannot be attached here" in found("kprobe:vfs_read")[2], not HAS_KPROBES, "whether a kernel without kprobes is named")
     libc = "/lib/x86_64-linux-gnu/libc.so.6"
     if os.path.exists(libc):
         status, rows, errors = found(f"uprobe:{plain}:hookable_put", f"uprobe:{libc}:*", f"uprobe:{libc}:getpid")
