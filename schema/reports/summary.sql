@@ -144,9 +144,9 @@ line(place, about, found) AS (
      WHERE layer = 'ioctl'
     HAVING count(*) > 0
      UNION ALL
-    SELECT 4.2, 'launches', printf('%,d kernel%s%s, %.3f ms', total(launches), iif(total(launches) = 1, '', 's'),
+    SELECT 4.2, 'launches', iif(total(launches) + total(graphs) = 0, 'none', printf('%,d kernel%s%s, %.3f ms', total(launches), iif(total(launches) = 1, '', 's'),
                                    iif(total(graphs) > 0, printf(' and %,d graph%s', total(graphs), iif(total(graphs) = 1, '', 's')), ''),
-                                   total(launch_ns) / 1e6)
+                                   total(launch_ns) / 1e6))
       FROM summed
      WHERE layer = 'driver'
      UNION ALL
