@@ -30,20 +30,58 @@ SELECT started_ns,
   FROM processes
  WHERE process_id = ?1;
 
--- Launches that returned at ?1 or later.
+-- Launches that returned from ?1 to ?2.
 -- name: launches
 SELECT launch.call_id, call.duration_ns, launch.shape_id
   FROM %s.launch
  CROSS JOIN %s.call ON call.end_ns = launch.call_id
- WHERE launch.call_id >= ?1
+ WHERE launch.call_id BETWEEN ?1 AND ?2
  ORDER BY launch.call_id;
 
 -- name: graph_launches
 SELECT graph_launch.call_id, call.duration_ns, graph_launch.process_id, graph_launch.graph_exec, graph_launch.captured, graph_launch.kernel_nodes
   FROM %s.graph_launch
  CROSS JOIN %s.call ON call.end_ns = graph_launch.call_id
- WHERE graph_launch.call_id >= ?1
+ WHERE graph_launch.call_id BETWEEN ?1 AND ?2
  ORDER BY graph_launch.call_id;
+
+-- Long launches that returned after ?1, and began at ?2 or before.
+-- name: late_launches
+SELECT launch.call_id, call.duration_ns, launch.shape_id
+  FROM %s.long_call
+ CROSS JOIN %s.launch ON launch.call_id = long_call.call_id
+ CROSS JOIN %s.call   ON call.end_ns = launch.call_id
+ WHERE long_call.call_id > ?1 AND long_call.start_ns <= ?2
+ ORDER BY long_call.call_id;
+
+-- name: late_graph_launches
+SELECT graph_launch.call_id, call.duration_ns, graph_launch.process_id, graph_launch.graph_exec, graph_launch.captured, graph_launch.kernel_nodes
+  FROM %s.long_call
+ CROSS JOIN %s.graph_launch ON graph_launch.call_id = long_call.call_id
+ CROSS JOIN %s.call         ON call.end_ns = graph_launch.call_id
+ WHERE long_call.call_id > ?1 AND long_call.start_ns <= ?2
+ ORDER BY long_call.call_id;
+
+-- The processes of launches before ?1, the last one first.
+-- name: launches_before
+SELECT call_id, process_id FROM %s.launch WHERE call_id < ?1 ORDER BY call_id DESC;
+
+-- name: graph_launches_before
+SELECT call_id, process_id FROM %s.graph_launch WHERE call_id < ?1 ORDER BY call_id DESC;
+
+-- The processes of launches after ?1.
+-- name: launches_after
+SELECT call_id, process_id FROM %s.launch WHERE call_id > ?1 ORDER BY call_id;
+
+-- name: graph_launches_after
+SELECT call_id, process_id FROM %s.graph_launch WHERE call_id > ?1 ORDER BY call_id;
+
+-- When processes ran that have launched, all of them or those with the pid ?1.
+-- name: launching
+SELECT process_id, started_ns, ifnull(ended_ns, 9223372036854775807)
+  FROM processes
+ WHERE process_id IN (SELECT process_id FROM totals WHERE layer = 'driver' AND stored > 0 AND (name GLOB 'cuLaunch*' OR name GLOB 'cuGraphLaunch*'))
+   AND (?1 = 0 OR pid = ?1);
 
 -- name: shape
 SELECT shape.process_id, shape.captured, name.demangled, name.mangled, grid_x, grid_y, grid_z, block_x, block_y, block_z

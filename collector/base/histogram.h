@@ -28,16 +28,4 @@ int ct_histogram_each(const struct ct_histogram *histogram,
 void ct_histogram_clear(struct ct_histogram *histogram);
 void ct_histogram_finish(struct ct_histogram *histogram);
 
-/* ---- durations ---- */
-
-/* Durations are counted in buckets, sixteen per power of two, so a duration differs from the midpoint of its
- * bucket by at most 1/32 of the duration. Below 32 ns, each bucket is one nanosecond wide. The `durations`
- * view computes the bucket bounds. */
-enum { CT_DURATION_BUCKETS = 60 * 16 };
-static inline uint32_t ct_duration_bucket(uint64_t ns)
-{
-    const uint32_t shift = ns < 16 ? 0 : 59 - (uint32_t)__builtin_clzll(ns);
-    return shift * 16 + (uint32_t)(ns >> shift);
-}
-
 #endif

@@ -1,6 +1,7 @@
 #include "ledger.h"
 
 #include "deferred.h"
+#include "duration_bucket.h"
 #include "interner.h"
 #include "numbers.h"
 #include "payload.h"

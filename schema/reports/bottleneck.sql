@@ -29,19 +29,20 @@ run AS MATERIALIZED ( -- each process, or its part within the window
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
 -- Launches grouped by kernel or graph, because the first launch of a kernel or graph differs from later launches. For a
--- window, the first launch in the window is used. Joins must not read launches, calls or copies before the window,
--- because the tables of several files are first copied into one.
+-- window, the first launch in the window is used.
 launched AS MATERIALIZED (
     SELECT process_id, min(first_id) AS first_id, sum(launches) AS launches,
-           min(begun_ns) FILTER (WHERE captured = 0) AS from_ns, max(last_id) FILTER (WHERE captured = 0) AS to_ns, sum(seen) AS seen
+           min(begun_ns) FILTER (WHERE captured = 0) AS from_ns, max(last_id) FILTER (WHERE captured = 0) AS to_ns
       FROM launch_sums(:from_ns, :to_ns, :pid, :now_ns)
      GROUP BY process_id, graph_exec, mangled
 ),
+around AS MATERIALIZED (
+    SELECT process_id, is_before, is_after FROM launch_around(:from_ns, :to_ns, :pid, :now_ns)
+),
 launching AS MATERIALIZED ( -- earlier: other launches that expired or were before the window; the first launch is then unknown
-    SELECT process_id,
-           iif(:from_ns IS NULL, sum(expired),
-               sum(stored) - ifnull((SELECT sum(seen) FROM launched WHERE launched.process_id = totals.process_id), 0)) AS earlier
+    SELECT process_id, sum(expired) + ifnull(is_before, 0) AS earlier, ifnull(is_after, 0) AS later
       FROM totals
+      LEFT JOIN around USING (process_id)
      WHERE layer = 'driver' AND category = 'launch'
      GROUP BY process_id
 ),
@@ -58,21 +59,23 @@ unreturned AS ( -- of these, the one that has taken longest
      WHERE inside.start_ns <= run.to_ns
 ),
 worked AS ( -- for a process without a launch: copies and sets
-    SELECT process_id, min(from_ns) AS from_ns, max(to_ns) AS to_ns, sum(launches) AS launches
+    SELECT process_id, min(from_ns) AS from_ns, iif(later, 9223372036854775807, max(to_ns)) AS to_ns, sum(launches) AS launches
       FROM launched
+      LEFT JOIN launching USING (process_id)
      GROUP BY process_id
      UNION ALL
     SELECT process_id, min(start_ns), max(call_id), 0
-      FROM (SELECT process_id, start_ns, call_id FROM copies
-             UNION ALL SELECT process_id, start_ns, call_id FROM memsets)
+      FROM (SELECT count(*) FROM run WHERE process_id NOT IN (SELECT process_id FROM launching) HAVING count(*) > 0)
+     CROSS JOIN (SELECT process_id, start_ns, call_id FROM copies
+                  UNION ALL SELECT process_id, start_ns, call_id FROM memsets)
      WHERE process_id NOT IN (SELECT process_id FROM launching)
-       AND (SELECT count(*) FROM run WHERE process_id NOT IN (SELECT process_id FROM launching)) > 0
      GROUP BY process_id
-     UNION ALL -- launches before the window, and a call that has not returned since
+     UNION ALL -- launches before the window, and others after it, or a call that has not returned since
     SELECT process_id, run.from_ns, run.to_ns, 0
       FROM run
       JOIN launching USING (process_id)
-     WHERE earlier > 0 AND process_id NOT IN (SELECT process_id FROM launched) AND process_id IN (SELECT process_id FROM inside WHERE start_ns <= run.to_ns)
+     WHERE earlier > 0 AND process_id NOT IN (SELECT process_id FROM launched)
+       AND (later OR process_id IN (SELECT process_id FROM inside WHERE start_ns <= run.to_ns))
 ),
 part AS MATERIALIZED ( -- the part of each run from the first launch to the last, if it has one
     SELECT process_id, run.from_ns AS run_from_ns, run.to_ns AS run_to_ns, launches,
@@ -83,7 +86,7 @@ part AS MATERIALIZED ( -- the part of each run from the first launch to the last
      WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
 -- The time in a part of the run is the total time minus the time of the calls before and after that part. Therefore,
--- only calls outside the part are read. There are no totals for a window, so all calls in the window are read. The
+-- only calls outside the part are read. For a window, the totals are those of its calls (call_sums). The
 -- periods before the parts of all processes are merged, and so are the periods after the parts, so that each call is
 -- read at most once per side.
 begun AS (
@@ -93,7 +96,7 @@ begun AS (
       FROM (SELECT side, iif(side = 'before', run_from_ns, to_ns) AS from_ns, iif(side = 'before', from_ns, run_to_ns) AS to_ns
               FROM part
              CROSS JOIN (SELECT 'before' AS side UNION ALL SELECT 'behind'))
-     WHERE from_ns < to_ns AND :from_ns IS NULL AND :to_ns IS NULL
+     WHERE from_ns < to_ns
 ),
 island AS MATERIALIZED (
     SELECT side, min(from_ns) AS from_ns, max(to_ns) AS to_ns
@@ -126,25 +129,17 @@ placed AS ( -- time in the driver by category: before the first launch, from the
       FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight, slice.side
               FROM sample
              CROSS JOIN slice ON slice.side = sample.side
-             CROSS JOIN (SELECT * FROM calls WHERE :from_ns IS NULL AND :to_ns IS NULL) AS calls
-                     ON calls.call_id BETWEEN slice.from_ns AND min(slice.to_ns, slice.from_ns + CAST(step_ns / thin AS INTEGER))
-             WHERE layer = 'driver' AND (thin <= 1 OR duration_ns <= 100000000)
-             UNION ALL
-            SELECT process_id, category, start_ns, call_id, 0, 1, 'window'
-              FROM calls
-             WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-               AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-               AND layer = 'driver'
-             UNION ALL -- long calls in addition to a sample, and calls that return after the window
-            SELECT calls.process_id, category, calls.start_ns, calls.call_id, 0, 1, side
+             CROSS JOIN calls ON calls.call_id BETWEEN slice.from_ns AND min(slice.to_ns, slice.from_ns + CAST(step_ns / thin AS INTEGER))
+             WHERE sample.side <> 'window' AND layer = 'driver' AND (thin <= 1 OR duration_ns <= 100000000)
+             UNION ALL -- long calls in addition to a sample, and calls that return after the window, which are in no sum
+            SELECT calls.process_id, category, calls.start_ns, calls.call_id, side = 'window', 1, side
               FROM sample
              CROSS JOIN asked
              CROSS JOIN long_calls
-             CROSS JOIN (SELECT * FROM calls
-                          WHERE call_id > ifnull(:to_ns, iif(:from_ns IS NULL, 0, 9223372036854775807))) AS calls
-                     ON calls.call_id = long_calls.call_id
+             CROSS JOIN calls ON calls.call_id = long_calls.call_id
              WHERE layer = 'driver'
-               AND iif(side = 'window', long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns, thin > 1)
+               AND iif(side = 'window', long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns,
+                       thin > 1 AND long_calls.call_id BETWEEN asked.from_ns AND asked.to_ns)
              UNION ALL -- calls that have not returned
             SELECT process_id, iif(category = 'launch' OR name LIKE 'cuMemcpyDtoH%', 'sync', category), start_ns, 9223372036854775807, 1, 1, 'window'
               FROM inside)
@@ -154,24 +149,32 @@ placed AS ( -- time in the driver by category: before the first launch, from the
                      ELSE 1 END
      GROUP BY process_id, category, is_open, place
 ),
+waiting AS MATERIALIZED ( -- copies to the host
+    SELECT process_id, call_id, start_ns, kind, async, moved_ns, waited_ns
+      FROM copy_waits
+     WHERE call_id BETWEEN (SELECT min(from_ns) FROM part) AND (SELECT max(run_to_ns) FROM part)
+       AND (waited_ns > 0 OR (kind = 'DtoH' AND async = 0))
+),
 spent AS (
     SELECT process_id, category, iif(place = 'before', ns, 0) AS before_ns, iif(place = 'behind', ns, 0) AS behind_ns,
-           CASE WHEN is_open OR is_window THEN iif(place = 'between', ns, 0) -- not in any sum
-                ELSE iif(place = 'between', 0, -ns) END AS ns
+           CASE WHEN is_open THEN iif(place = 'between', ns, 0) ELSE iif(place = 'between', 0, -ns) END AS ns
       FROM placed
-     CROSS JOIN asked
      UNION ALL
     SELECT process_id, category, 0, 0, total_ns
       FROM totals
      WHERE layer = 'driver' AND :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
+    SELECT process_id, category, 0, 0, inside_ns
+      FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE layer = 'driver' AND (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
+     UNION ALL
     SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, waited_ns, 0), iif(start_ns >= part.to_ns, 0, waited_ns)
-      FROM copy_waits
+      FROM waiting
       JOIN part USING (process_id)
      WHERE waited_ns > 0 AND call_id BETWEEN part.from_ns AND run_to_ns
      UNION ALL -- what copies to the host waited may be unknown
     SELECT process_id, 'doubt', 0, 0, moved_ns
-      FROM copy_waits
+      FROM waiting
       JOIN part USING (process_id)
      WHERE kind = 'DtoH' AND async = 0 AND launches > 0 AND call_id BETWEEN part.from_ns AND run_to_ns
 ),
@@ -205,18 +208,17 @@ usual AS MATERIALIZED (
      WHERE up_to >= min(100, (stored + 1) / 2)
      GROUP BY process_id, name
 ),
--- Launch durations, taken from the sums or from the rows in the window. `is_first` marks the first launch of a kernel
+-- Launch durations, taken from the sums of the whole run or of the window. `is_first` marks the first launch of a kernel
 -- or a graph. `is_kept` marks launches that count for the whole run.
 took AS (
     SELECT process_id, name, (from_ns + below_ns) / 2 AS ns, calls, :from_ns IS NULL AND :to_ns IS NULL AS is_asked, 0 AS is_first,
            1 AS is_kept
       FROM durations
+     WHERE layer = 'driver' AND category = 'launch'
      UNION ALL
-    SELECT process_id, name, duration_ns, 1, 1, 0, 0
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-       AND layer = 'driver' AND category = 'launch'
+    SELECT process_id, name, (from_ns + below_ns) / 2, calls, 1, 0, 0
+      FROM call_durations(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL) AND layer = 'driver' AND category = 'launch'
      UNION ALL
     SELECT calls.process_id, name, duration_ns, 1,
            first_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807), 1, 1
@@ -300,10 +302,9 @@ idle AS MATERIALIZED (
     SELECT total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device')) AS load_ns, total(ns) AS driver_ns
       FROM (SELECT process_id, category, total_ns AS ns FROM totals WHERE :from_ns IS NULL AND :to_ns IS NULL AND layer = 'driver'
              UNION ALL
-            SELECT process_id, category, duration_ns
-              FROM calls
-             WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-               AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807) AND layer = 'driver')
+            SELECT process_id, category, total_ns
+              FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+             WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL) AND layer = 'driver')
      WHERE process_id IN (SELECT process_id FROM run) AND (SELECT most FROM judged) = 'nothing'
 ),
 -- The parts of the run in chronological order. The asterisk in a name is replaced with "launch" or "copy".

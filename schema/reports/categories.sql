@@ -7,11 +7,9 @@ WITH chosen AS (
      WHERE :from_ns IS NULL AND :to_ns IS NULL
        AND (:pid IS NULL OR pid = :pid)
      UNION ALL
-    SELECT layer, category, 1, duration_ns, iif(status = 0, bytes, 0), status NOT IN (0, 600)
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-       AND (:pid IS NULL OR pid = :pid)
+    SELECT layer, category, calls, total_ns, bytes, failed
+      FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE :from_ns IS NOT NULL OR :to_ns IS NOT NULL
 )
 SELECT layer,
        category,

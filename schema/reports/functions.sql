@@ -1,6 +1,6 @@
 -- Functions by total time
 -- "%" is the function's share of its layer's time. The time of a runtime call includes the driver calls inside it. The
--- percentiles are exact for a window, and off by at most a thirty-second for the whole run.
+-- percentiles are off by at most a thirty-second.
 WITH chosen AS (
     SELECT layer, name, category, calls, total_ns, min_ns, max_ns, failed, bytes, lost
       FROM totals
@@ -8,11 +8,9 @@ WITH chosen AS (
      WHERE :from_ns IS NULL AND :to_ns IS NULL
        AND (:pid IS NULL OR pid = :pid)
      UNION ALL
-    SELECT layer, name, category, 1, duration_ns, duration_ns, duration_ns, status NOT IN (0, 600), iif(status = 0, bytes, 0), 0
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-       AND (:pid IS NULL OR pid = :pid)
+    SELECT layer, name, category, calls, total_ns, min_ns, max_ns, failed, bytes, 0
+      FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE :from_ns IS NOT NULL OR :to_ns IS NOT NULL
 ),
 summed AS (
     SELECT layer, name, category, sum(calls) AS calls, sum(total_ns) AS total_ns, min(min_ns) AS min_ns, max(max_ns) AS max_ns,
@@ -28,12 +26,10 @@ spread AS (
        AND (:pid IS NULL OR pid = :pid)
      GROUP BY layer, name, from_ns
      UNION ALL
-    SELECT layer, name, duration_ns, count(*)
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-       AND (:pid IS NULL OR pid = :pid)
-     GROUP BY layer, name, duration_ns
+    SELECT layer, name, (from_ns + below_ns) / 2, sum(calls)
+      FROM call_durations(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE :from_ns IS NOT NULL OR :to_ns IS NOT NULL
+     GROUP BY layer, name, from_ns
 ),
 ranked AS (
     SELECT layer, name, ns,

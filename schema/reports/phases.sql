@@ -61,15 +61,29 @@ outermost AS MATERIALIZED ( -- a library's range may enclose them
      WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
      GROUP BY process_id, phase
 ),
--- The classes are 1 load, 2 preparation and 4 retrieval. Events that begin in a window return after the window's start.
+-- The classes are 1 load, 2 preparation and 4 retrieval. Events that begin in a window return at most a tenth of a second
+-- after it, except in long calls.
+copied AS (
+    SELECT process_id, start_ns, call_id, kind, bytes
+      FROM copies
+     WHERE captured = 0 AND kind IN ('HtoD', 'DtoH')
+       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036754775807) + 100000000
+     UNION ALL
+    SELECT copies.process_id, copies.start_ns, copies.call_id, kind, bytes
+      FROM long_calls
+     CROSS JOIN copies ON copies.call_id = long_calls.call_id
+     WHERE captured = 0 AND kind IN ('HtoD', 'DtoH')
+       AND long_calls.call_id > :to_ns + 100000000 AND long_calls.start_ns <= :to_ns
+),
 event AS (
     SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
      UNION ALL
-    SELECT process_id, start_ns, call_id, CASE kind WHEN 'HtoD' THEN 2 ELSE 4 END, bytes
-      FROM copies
-     WHERE captured = 0 AND kind IN ('HtoD', 'DtoH') AND call_id >= ifnull(:from_ns, 0)
+    SELECT process_id, start_ns, call_id, CASE kind WHEN 'HtoD' THEN 2 ELSE 4 END, bytes FROM copied
      UNION ALL
-    SELECT process_id, allocated_ns, allocated_ns, 2, ifnull(bytes, 0) FROM allocations WHERE kind IN ('device', 'managed', 'pool', 'physical')
+    SELECT process_id, allocated_ns, allocated_ns, 2, ifnull(bytes, 0)
+      FROM allocations
+     WHERE kind IN ('device', 'managed', 'pool', 'physical')
+       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
 ),
 -- Class 3, execution, is summed up by slice already.
 sliced AS (

@@ -7,10 +7,9 @@ WITH chosen AS (
       FROM totals
      WHERE :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    SELECT process_id, 1, iif(layer = 'driver', duration_ns, 0), layer = 'driver' AND status NOT IN (0, 600), 0
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+    SELECT process_id, calls, iif(layer = 'driver', total_ns, 0), iif(layer = 'driver', failed, 0), 0
+      FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE :from_ns IS NOT NULL OR :to_ns IS NOT NULL
 ),
 summed AS (
     SELECT process_id, sum(calls) AS calls, sum(driver_ns) AS driver_ns, sum(failed) AS failed, sum(lost) AS lost

@@ -26,10 +26,9 @@ chosen AS (
       FROM totals
      WHERE :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    SELECT process_id, layer, name, category, 1, duration_ns, iif(status = 0, bytes, 0)
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+    SELECT process_id, layer, name, category, calls, total_ns, bytes
+      FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE :from_ns IS NOT NULL OR :to_ns IS NOT NULL
 ),
 summed AS MATERIALIZED (
     SELECT process_id, layer, sum(calls) AS calls, sum(total_ns) AS total_ns,

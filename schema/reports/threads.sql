@@ -6,10 +6,9 @@ WITH chosen AS (
       FROM threads
      WHERE :from_ns IS NULL AND :to_ns IS NULL
      UNION ALL
-    SELECT process_id, tid, count(*), sum(duration_ns) FILTER (WHERE layer = 'driver')
-      FROM calls
-     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+    SELECT process_id, tid, sum(calls), sum(total_ns) FILTER (WHERE layer = 'driver')
+      FROM call_sums(:from_ns, :to_ns, :pid, :now_ns)
+     WHERE :from_ns IS NOT NULL OR :to_ns IS NOT NULL
      GROUP BY process_id, tid
 ),
 named AS (

@@ -188,7 +188,8 @@ with Session() as s:
     for row in seen["functions"]:
         durations = [ns for ns, in s.rows(f"SELECT duration_ns FROM calls WHERE {within} AND name = ? ORDER BY 1", row["function"])]
         equal(row["max_us"], round(durations[-1] / 1e3, 3), "the longest of a window")
-        equal(row["p50_us"], round(durations[-(-len(durations) // 2) - 1] / 1e3, 3), "the median of a window")
+        median_us = durations[-(-len(durations) // 2) - 1] / 1e3
+        check(abs(row["p50_us"] - median_us) <= median_us / 32 + 0.001, "the median of a window", row, median_us)
     equal(row_of(seen["launches"], pid=straggler)["launches"], LAUNCHES, "launches of a window")
     equal(row_of(seen["kernels"], kernel="fill_u32")["launches"], LAUNCHES, "kernels of a window")
     equal([row["kind"] for row in seen["copies"]], ["HtoD"], "copies of a window")

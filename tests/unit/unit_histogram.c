@@ -1,5 +1,6 @@
 /* Tests that counts by key remain correct when the table grows or is cleared. Durations are counted in
  * buckets with the same bounds as in the `durations` view. */
+#include "duration_bucket.h"
 #include "histogram.h"
 
 #include <inttypes.h>
@@ -16,22 +17,13 @@ static void expect(bool good, const char *what, uint64_t value)
 }
 
 /* As in schema/views.sql. */
-static uint64_t from_ns(uint64_t bucket)
-{
-    return bucket < 32 ? bucket : (bucket % 16 + 16) << (bucket / 16 - 1);
-}
-static uint64_t below_ns(uint64_t bucket)
-{
-    return bucket < 32 ? bucket + 1 : (bucket % 16 + 17) << (bucket / 16 - 1);
-}
-
 static void check_bucket(uint64_t ns)
 {
     const uint32_t bucket = ct_duration_bucket(ns);
     expect(bucket < CT_DURATION_BUCKETS, "a bucket beyond the last", ns);
-    expect(from_ns(bucket) <= ns && ns < below_ns(bucket), "a duration outside of its bucket", ns);
-    const uint64_t middle = (from_ns(bucket) + below_ns(bucket)) / 2,
-                   off = middle > ns ? middle - ns : ns - middle;
+    const uint64_t from = ct_duration_bucket_from(bucket), below = ct_duration_bucket_from(bucket + 1);
+    expect(from <= ns && ns < below, "a duration outside of its bucket", ns);
+    const uint64_t middle = (from + below) / 2, off = middle > ns ? middle - ns : ns - middle;
     expect(off <= ns / 32 + 1, "the middle of a bucket too far", ns);
 }
 

@@ -42,6 +42,21 @@ struct ct_computed_table {
                                * rows, a size_t */
 };
 
+/* A column with the member `field_` of the row struct `struct_`. */
+#define CT_COMPUTED_COLUMN(name_, type_, struct_, field_)                                                    \
+    {                                                                                                        \
+        .name = name_, .type = CT_COMPUTED_##type_, .offset = offsetof(struct struct_, field_)               \
+    }
+/* Defines the table NAME of the computation `computation`, with the columns NAME_columns. Its rows are in the
+ * members `rows_` and `count_` of the result, a struct `result_`. */
+#define CT_COMPUTED_TABLE(name_, struct_, result_, rows_, count_)                                            \
+    static const struct ct_computed_table name_ = { .name = #name_,                                          \
+                                                    .computation = &computation,                             \
+                                                    .columns = name_##_columns,                              \
+                                                    .row_bytes = sizeof(struct struct_),                     \
+                                                    .rows_at = offsetof(struct result_, rows_),              \
+                                                    .count_at = offsetof(struct result_, count_) }
+
 /* The results of computations. Connections that see the same state of the trace may share a cache, which must
  * outlive them. A result is kept for the scope that a computation is first used with. Threads that need the
  * same result wait while one of them computes it. */

@@ -24,26 +24,13 @@ static const struct ct_computation computation = { .view = "gpu_work",
                                                    .compute = compute,
                                                    .release = release };
 
-#define COLUMN(name_, type_, struct_, field_)                                                                \
-    {                                                                                                        \
-        .name = name_, .type = CT_COMPUTED_##type_, .offset = offsetof(struct struct_, field_)               \
-    }
-/* Defines the table NAME, whose rows are in the given arrays of the sums. */
-#define TABLE(name_, struct_, rows_, count_)                                                                 \
-    static const struct ct_computed_table name_ = { .name = #name_,                                          \
-                                                    .computation = &computation,                             \
-                                                    .columns = name_##_columns,                              \
-                                                    .row_bytes = sizeof(struct struct_),                     \
-                                                    .rows_at = offsetof(struct ct_gpu_sums, rows_),          \
-                                                    .count_at = offsetof(struct ct_gpu_sums, count_) }
-
-#define BUSY(field_) COLUMN(#field_, NUMBER, ct_gpu_busy, field_)
+#define BUSY(field_) CT_COMPUTED_COLUMN(#field_, NUMBER, ct_gpu_busy, field_)
 static const struct ct_computed_column gpu_busy_sums_columns[] = {
     BUSY(device),  BUSY(from_ns),  BUSY(to_ns),        BUSY(busy_ns),  BUSY(kernel_ns), BUSY(copy_ns),
     BUSY(both_ns), BUSY(graph_ns), BUSY(computing_ns), BUSY(first_ns), BUSY(last_ns),   BUSY(early_ns),
     BUSY(late_ns), BUSY(kernels),  BUSY(copies),       BUSY(sets),     BUSY(graphs),    { 0 },
 };
-#define IDLE(name_, type_, field_) COLUMN(name_, type_, ct_gpu_idle, field_)
+#define IDLE(name_, type_, field_) CT_COMPUTED_COLUMN(name_, type_, ct_gpu_idle, field_)
 static const struct ct_computed_column gpu_idle_sums_columns[] = {
     IDLE("device", NUMBER, device),
     IDLE("host_state", TEXT, state),
@@ -57,12 +44,12 @@ static const struct ct_computed_column gpu_idle_sums_columns[] = {
     IDLE("begun", TEXT, begun),
     { 0 },
 };
-#define SHARE(type_, field_) COLUMN(#field_, type_, ct_gpu_share, field_)
+#define SHARE(type_, field_) CT_COMPUTED_COLUMN(#field_, type_, ct_gpu_share, field_)
 static const struct ct_computed_column gpu_share_sums_columns[] = {
     SHARE(NUMBER, device),  SHARE(NUMBER, process_id), SHARE(NUMBER, busy_ns), SHARE(REAL, alone_ns),
     SHARE(NUMBER, periods), SHARE(NUMBER, from_ns),    SHARE(NUMBER, to_ns),   { 0 },
 };
-#define WORK(type_, field_) COLUMN(#field_, type_, ct_gpu_work, field_)
+#define WORK(type_, field_) CT_COMPUTED_COLUMN(#field_, type_, ct_gpu_work, field_)
 static const struct ct_computed_column gpu_work_sums_columns[] = {
     WORK(NUMBER, device),      WORK(NUMBER, process_id),
     WORK(TEXT, kind),          WORK(TEXT, kernel),
@@ -72,17 +59,17 @@ static const struct ct_computed_column gpu_work_sums_columns[] = {
     WORK(NUMBER, queued_ns),   WORK(NUMBER, queued_runs),
     WORK(NUMBER, bytes),       { 0 },
 };
-#define RECORDING(field_) COLUMN(#field_, NUMBER, ct_gpu_recording, field_)
+#define RECORDING(field_) CT_COMPUTED_COLUMN(#field_, NUMBER, ct_gpu_recording, field_)
 static const struct ct_computed_column gpu_recording_times_columns[] = {
     RECORDING(process_id), RECORDING(device),         RECORDING(recording),          RECORDING(from_ns),
     RECORDING(to_ns),      RECORDING(previous_to_ns), RECORDING(unrecorded_from_ns), { 0 },
 };
 
-TABLE(gpu_busy_sums, ct_gpu_busy, busy, busies);
-TABLE(gpu_idle_sums, ct_gpu_idle, idle, idles);
-TABLE(gpu_share_sums, ct_gpu_share, share, shares);
-TABLE(gpu_work_sums, ct_gpu_work, work, works);
-TABLE(gpu_recording_times, ct_gpu_recording, recording, recordings);
+CT_COMPUTED_TABLE(gpu_busy_sums, ct_gpu_busy, ct_gpu_sums, busy, busies);
+CT_COMPUTED_TABLE(gpu_idle_sums, ct_gpu_idle, ct_gpu_sums, idle, idles);
+CT_COMPUTED_TABLE(gpu_share_sums, ct_gpu_share, ct_gpu_sums, share, shares);
+CT_COMPUTED_TABLE(gpu_work_sums, ct_gpu_work, ct_gpu_sums, work, works);
+CT_COMPUTED_TABLE(gpu_recording_times, ct_gpu_recording, ct_gpu_sums, recording, recordings);
 
 int ct_gpu_sums_add(sqlite3 *connection, struct ct_computed_cache *cache)
 {

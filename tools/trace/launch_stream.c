@@ -1,5 +1,6 @@
 #include "launch_stream.h"
 
+#include "call_stream.h"
 #include "intern.h"
 #include "room.h"
 #include "series.h"
@@ -15,7 +16,7 @@ struct source {
     bool has_row;
     int64_t call_id;
 };
-enum { KERNELS, GRAPHS, KINDS };
+enum { KERNELS, GRAPHS, LATE_KERNELS, LATE_GRAPHS, KINDS };
 
 struct ct_launch_stream {
     sqlite3 *connection;
@@ -68,16 +69,23 @@ static void close_file(struct ct_launch_stream *stream)
     stream->shape = NULL;
 }
 
+/* All launches that began in the window returned at most CT_STREAM_LONG_NS after it, except long ones. */
 static void open_file(struct ct_launch_stream *stream)
 {
-    static const char *const sql[KINDS] = {
-        [KERNELS] = ct_sql_stream_launches, [GRAPHS] = ct_sql_stream_graph_launches
-    };
+    static const char *const sql[KINDS] = { [KERNELS] = ct_sql_stream_launches,
+                                            [GRAPHS] = ct_sql_stream_graph_launches,
+                                            [LATE_KERNELS] = ct_sql_stream_late_launches,
+                                            [LATE_GRAPHS] = ct_sql_stream_late_graph_launches };
+    const struct ct_scope *scope = &stream->scope;
+    const bool is_open = scope->to_ns > INT64_MAX - CT_STREAM_LONG_NS; /* no launch can be later */
+    const int64_t until_ns = is_open ? INT64_MAX : scope->to_ns + CT_STREAM_LONG_NS;
     stream->shape = prepare(stream, ct_sql_stream_shape);
-    for (int kind = 0; kind < KINDS && stream->error == SQLITE_OK; kind++) {
+    for (int kind = 0; kind < (is_open ? LATE_KERNELS : KINDS) && stream->error == SQLITE_OK; kind++) {
         struct source *source = &stream->source[kind];
+        const bool is_late = kind >= LATE_KERNELS;
         source->rows = prepare(stream, sql[kind]);
-        sqlite3_bind_int64(source->rows, 1, stream->scope.from_ns);
+        sqlite3_bind_int64(source->rows, 1, is_late ? until_ns : scope->from_ns);
+        sqlite3_bind_int64(source->rows, 2, is_late ? scope->to_ns : until_ns);
         step(stream, source);
     }
 }
@@ -183,37 +191,56 @@ static size_t graph_place(struct ct_launch_stream *stream, sqlite3_stmt *row)
     return stream->graph_place[number - 1];
 }
 
+/* Returns the source with the next launch of the file, or NULL. */
+static struct source *first_source(struct ct_launch_stream *stream)
+{
+    struct source *first = NULL;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct source *source = &stream->source[kind];
+        if (source->has_row && (!first || source->call_id < first->call_id))
+            first = source;
+    }
+    return first;
+}
+
 /* Returns the source with the next launch, or NULL. */
 static struct source *next_source(struct ct_launch_stream *stream)
 {
-    struct source *kernels = &stream->source[KERNELS], *graphs = &stream->source[GRAPHS];
-    while (stream->error == SQLITE_OK && !kernels->has_row && !graphs->has_row && stream->at > 0) {
+    struct source *source = NULL;
+    while (stream->error == SQLITE_OK && !(source = first_source(stream)) && stream->at > 0) {
         close_file(stream);
         stream->at--;
         open_file(stream);
     }
-    if (stream->error != SQLITE_OK || (!kernels->has_row && !graphs->has_row))
-        return NULL;
-    return !graphs->has_row || (kernels->has_row && kernels->call_id < graphs->call_id) ? kernels : graphs;
+    return stream->error == SQLITE_OK ? source : NULL;
+}
+
+/* Reads the source's launch. Returns false if it is not wanted. */
+static bool read_launch(struct ct_launch_stream *stream, const struct source *source,
+                        struct ct_launch *launch)
+{
+    const int kind = (int)(source - stream->source);
+    const bool is_graph = kind == GRAPHS || kind == LATE_GRAPHS;
+    const int64_t start_ns = source->call_id - sqlite3_column_int64(source->rows, 1);
+    if (source->call_id > stream->scope.to_ns && start_ns > stream->scope.to_ns)
+        return false;
+    const size_t place = is_graph ? graph_place(stream, source->rows) : kernel_place(stream, source->rows);
+    const int64_t kernels = is_graph ? sqlite3_column_int64(source->rows, 5) : 1;
+    *launch = (struct ct_launch){ .what = place - 1,
+                                  .call_id = source->call_id,
+                                  .start_ns = start_ns,
+                                  .kernels = kernels > 1 ? kernels : 1 };
+    return place > 0;
 }
 
 bool ct_launch_stream_next(struct ct_launch_stream *stream, struct ct_launch *launch)
 {
-    for (struct source *source; (source = next_source(stream)) != NULL; step(stream, source)) {
-        sqlite3_stmt *row = source->rows;
-        const bool is_graph = source == &stream->source[GRAPHS];
-        const size_t place = is_graph ? graph_place(stream, row) : kernel_place(stream, row);
-        if (place == 0)
-            continue;
-        const int64_t kernels = is_graph ? sqlite3_column_int64(row, 5) : 1;
-        *launch = (struct ct_launch){ .what = place - 1,
-                                      .call_id = source->call_id,
-                                      .start_ns = source->call_id - sqlite3_column_int64(row, 1),
-                                      .kernels = kernels > 1 ? kernels : 1 };
+    bool is_read = false;
+    for (struct source *source; !is_read && (source = next_source(stream)) != NULL;) {
+        is_read = read_launch(stream, source, launch);
         step(stream, source);
-        return stream->error == SQLITE_OK;
     }
-    return false;
+    return is_read && stream->error == SQLITE_OK;
 }
 
 const struct ct_launched *ct_launch_stream_what(const struct ct_launch_stream *stream, size_t *count)

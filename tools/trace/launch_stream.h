@@ -24,8 +24,8 @@ struct ct_launch {
 
 struct ct_launch_stream;
 
-/* Opens the launches of the scope's processes that returned at scope->from_ns or later. Returns NULL if out
- * of memory. Other errors end the stream. */
+/* Opens the launches of the scope's processes that returned in the scope's window, or began in it. Returns
+ * NULL if out of memory. Other errors end the stream. */
 struct ct_launch_stream *ct_launch_stream_open(sqlite3 *connection, const struct ct_scope *scope);
 void ct_launch_stream_close(struct ct_launch_stream *stream);
 

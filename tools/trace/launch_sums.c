@@ -14,7 +14,7 @@ enum { LONG_NS = 1000000, GAPS_MOST = 15, SLICES = 500 };
 
 struct sum {
     struct ct_launched what;
-    int64_t launches, total_ns, longest_ns, seen, first_id, begun_ns, last_id;
+    int64_t launches, total_ns, longest_ns, first_id, begun_ns, last_id;
 };
 
 struct process {
@@ -80,7 +80,7 @@ static struct sum *sum_of(struct sums *sums, const struct ct_launch_stream *stre
 static void add_to_sum(const struct sums *sums, struct sum *sum, const struct ct_launch *launch)
 {
     const int64_t duration_ns = launch->call_id - launch->start_ns;
-    if (sum->seen++ == 0)
+    if (sum->first_id == 0)
         sum->first_id = launch->call_id;
     sum->begun_ns = earlier(sum->begun_ns, launch->start_ns);
     sum->last_id = launch->call_id;
@@ -274,20 +274,8 @@ static void release(void *result)
 static const struct ct_computation computation = { .view = "launches",
                                                    .compute = compute,
                                                    .release = release };
-#define COLUMN(struct_, name_, type_, field_)                                                                \
-    {                                                                                                        \
-        .name = name_, .type = CT_COMPUTED_##type_, .offset = offsetof(struct struct_, field_)               \
-    }
-#define TABLE(name_, struct_, rows_, count_)                                                                 \
-    static const struct ct_computed_table name_ = { .name = #name_,                                          \
-                                                    .computation = &computation,                             \
-                                                    .columns = name_##_columns,                              \
-                                                    .row_bytes = sizeof(struct struct_),                     \
-                                                    .rows_at = offsetof(struct sums, rows_),                 \
-                                                    .count_at = offsetof(struct sums, count_) }
-
-#define SUM(field_)                COLUMN(sum, #field_, NUMBER, field_)
-#define WHAT(name_, type_, field_) COLUMN(sum, name_, type_, what.field_)
+#define SUM(field_)                CT_COMPUTED_COLUMN(#field_, NUMBER, sum, field_)
+#define WHAT(name_, type_, field_) CT_COMPUTED_COLUMN(name_, type_, sum, what.field_)
 static const struct ct_computed_column launch_sums_columns[] = {
     WHAT("process_id", NUMBER, process_id),
     WHAT("graph_exec", NUMBER, graph_exec),
@@ -303,31 +291,30 @@ static const struct ct_computed_column launch_sums_columns[] = {
     SUM(launches),
     SUM(total_ns),
     SUM(longest_ns),
-    SUM(seen),
     SUM(first_id),
     SUM(begun_ns),
     SUM(last_id),
     { 0 },
 };
-#define PROCESS(field_) COLUMN(process, #field_, NUMBER, field_)
+#define PROCESS(field_) CT_COMPUTED_COLUMN(#field_, NUMBER, process, field_)
 static const struct ct_computed_column launch_process_sums_columns[] = {
     PROCESS(process_id), PROCESS(launches), PROCESS(begun_ns),   PROCESS(last_id),
     PROCESS(gaps),       PROCESS(gaps_ns),  PROCESS(longest_ns), { 0 },
 };
-#define GAP(field_) COLUMN(gap, #field_, NUMBER, field_)
+#define GAP(field_) CT_COMPUTED_COLUMN(#field_, NUMBER, gap, field_)
 static const struct ct_computed_column launch_gaps_columns[] = {
     GAP(process_id), GAP(from_ns), GAP(to_ns), { 0 }
 };
-#define SLICE(field_) COLUMN(slice, #field_, NUMBER, field_)
+#define SLICE(field_) CT_COMPUTED_COLUMN(#field_, NUMBER, slice, field_)
 static const struct ct_computed_column launch_slices_columns[] = {
     SLICE(process_id),    SLICE(slice),   SLICE(kernels), SLICE(begun_ns),
     SLICE(last_begun_ns), SLICE(last_id), { 0 },
 };
 
-TABLE(launch_sums, sum, sum, sums);
-TABLE(launch_process_sums, process, process, processes);
-TABLE(launch_gaps, gap, gaps_at, gaps);
-TABLE(launch_slices, slice, slice, slices);
+CT_COMPUTED_TABLE(launch_sums, sum, sums, sum, sums);
+CT_COMPUTED_TABLE(launch_process_sums, process, sums, process, processes);
+CT_COMPUTED_TABLE(launch_gaps, gap, sums, gaps_at, gaps);
+CT_COMPUTED_TABLE(launch_slices, slice, sums, slice, slices);
 
 int ct_launch_sums_add(sqlite3 *connection, struct ct_computed_cache *cache)
 {

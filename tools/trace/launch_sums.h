@@ -9,13 +9,12 @@
 /* Adds table-valued functions to the connection. Their arguments (from_ns, to_ns, only_pid, now_ns) may be
  * NULL. A launch is in the window if it returned in it.
  *
- * launch_sums has a row for each shape and each graph that was launched at from_ns or later. The columns are
- * those of the views `launches` and `graph_launches`, and:
+ * launch_sums has a row for each shape and each graph that was launched in the window. The columns are those
+ * of the views `launches` and `graph_launches`, and:
  *
  *   launches, total_ns, longest_ns   of launches in the window
- *   seen, first_id, begun_ns, last_id
- *                                    of launches at from_ns or later, also after the window: their number,
- * the first call_id, the earliest start_ns and the last call_id
+ *   first_id, begun_ns, last_id      the first call_id, the earliest start_ns and the last call_id, also of
+ *                                    launches that began in the window and returned after it
  *
  * The other functions leave out launches that were recorded into a graph. launch_process_sums has a row for
  * each process with launches in the window. A gap lasts from the return of a launch to the start of the

@@ -376,15 +376,9 @@ static int compute(sqlite3 *connection, const struct ct_scope *scope, void **res
     return read_calls(times, connection, *scope);
 }
 
-#define NUMBER(name_, field_)                                                                                \
-    {                                                                                                        \
-        .name = name_, .type = CT_COMPUTED_NUMBER, .offset = offsetof(struct own_row, field_)                \
-    }
-#define TEXT(name_, field_)                                                                                  \
-    {                                                                                                        \
-        .name = name_, .type = CT_COMPUTED_TEXT, .offset = offsetof(struct own_row, field_)                  \
-    }
-static const struct ct_computed_column columns[] = {
+#define NUMBER(name_, field_) CT_COMPUTED_COLUMN(name_, NUMBER, own_row, field_)
+#define TEXT(name_, field_)   CT_COMPUTED_COLUMN(name_, TEXT, own_row, field_)
+static const struct ct_computed_column own_time_columns[] = {
     NUMBER("process_id", process_id),
     TEXT("layer", layer_name),
     TEXT("name", name),
@@ -404,14 +398,7 @@ static const struct ct_computed_column columns[] = {
 #undef TEXT
 
 static const struct ct_computation computation = { .view = "calls", .compute = compute, .release = release };
-static const struct ct_computed_table own_time = {
-    .name = "own_time",
-    .computation = &computation,
-    .columns = columns,
-    .row_bytes = sizeof(struct own_row),
-    .rows_at = offsetof(struct own_times, row),
-    .count_at = offsetof(struct own_times, rows),
-};
+CT_COMPUTED_TABLE(own_time, own_row, own_times, row, rows);
 
 int ct_own_time_add(sqlite3 *connection, struct ct_computed_cache *cache)
 {

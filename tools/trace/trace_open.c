@@ -1,7 +1,9 @@
 #include "trace_open.h"
 
+#include "call_sums.h"
 #include "gpu_queue.h"
 #include "gpu_sums.h"
+#include "launch_around.h"
 #include "launch_sums.h"
 #include "own_time.h"
 #include "say.h"
@@ -84,9 +86,10 @@ static void note_ignored(const struct ct_series *series)
 
 int ct_trace_add_functions(sqlite3 *connection, struct ct_computed_cache *cache)
 {
-    static int (*const adds[])(sqlite3 *, struct ct_computed_cache *) = { ct_own_time_add, ct_gpu_queue_add,
-                                                                          ct_gpu_sums_add,
-                                                                          ct_launch_sums_add };
+    static int (*const adds[])(sqlite3 *,
+                               struct ct_computed_cache *) = { ct_call_sums_add,     ct_own_time_add,
+                                                               ct_gpu_queue_add,     ct_gpu_sums_add,
+                                                               ct_launch_around_add, ct_launch_sums_add };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(adds) / sizeof(adds[0]); i++)
         rc = adds[i](connection, cache);
