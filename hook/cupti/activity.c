@@ -1,5 +1,7 @@
 #include "activity.h"
 
+#include "graph_launches.h"
+
 #include <string.h>
 
 /* Values of CUpti_ActivityKind. */
@@ -141,37 +143,67 @@ static const struct layout *layout_of(const uint8_t *record)
     return NULL;
 }
 
-/* Returns false if the record has no times. CUPTI sets both to 0 if it could not collect them. */
-static bool read_record(const struct ct_gpu_host *host, const struct layout *layout, const uint8_t *record,
-                        struct memo *memos)
-{
-    const uint64_t start = word(record, layout->start), end = word(record, layout->end);
-    if (start == 0 || end < start)
-        return false;
-    const struct ct_gpu_work work = {
-        .bytes = word(record, layout->bytes),
-        .graph_node = word(record, layout->node),
-        .kernel = string_of(host, memos, (const char *)(uintptr_t)word(record, layout->name)),
-        .device = half(record, layout->device),
-        .context = half(record, layout->context),
-        .stream = half(record, layout->stream),
-        .graph = half(record, layout->graph),
-        .kind = (uint8_t)layout->work,
-        .copy_kind = layout->copy ? transfer_of(record[layout->copy]) : 0,
-    };
-    host->work(&work, end, end - start, half(record, layout->correlation));
-    return true;
-}
+/* A record that has been read. */
+struct piece {
+    struct ct_gpu_work work;
+    uint64_t start, end;
+    uint32_t correlation; /* 0 for the body of a conditional node, whose launch must be found */
+    uint32_t collections; /* since it was returned */
+};
+
+/* Work in bodies of conditional nodes, until the work around it has been returned. */
+enum { WAITING = 1024, PATIENCE = 10 };
+static struct piece waiting[WAITING];
+static size_t waiting_count;
 
 /* CUPTI of CUDA 11.7 also returns the nodes of graphs that it records as a whole (CUPTI's release notes of
  * CUDA 11.7 Update 1). */
-static bool is_within(const struct layout *layout, const uint8_t *record,
-                      const struct ct_activity_limits *limits)
+static bool is_within(const struct piece *piece, const struct ct_activity_limits *limits)
 {
-    const bool is_node = layout->work != CT_GPU_GRAPH && half(record, layout->graph) != 0;
-    const uint32_t correlation = half(record, layout->correlation);
-    const bool is_early = limits->after != 0 && correlation <= limits->after;
-    return !is_early && correlation < limits->before && !(is_node && limits->without_nodes);
+    const bool is_node = piece->work.kind != CT_GPU_GRAPH && piece->work.graph != 0;
+    const bool is_early = limits->after != 0 && piece->correlation <= limits->after;
+    return !is_early && piece->correlation < limits->before && !(is_node && limits->without_nodes);
+}
+
+/* Passes the work to the host if it is within the limits. */
+static void pass(const struct ct_gpu_host *host, const struct piece *piece,
+                 const struct ct_activity_limits *limits)
+{
+    if (is_within(piece, limits))
+        host->work(&piece->work, piece->end, piece->end - piece->start, piece->correlation);
+}
+
+/* Returns false if the record has no times. CUPTI sets both to 0 if it could not collect them. */
+static bool read_record(const struct ct_gpu_host *host, const struct layout *layout, const uint8_t *record,
+                        const struct ct_activity_limits *limits, struct memo *memos)
+{
+    const char *name = (const char *)(uintptr_t)word(record, layout->name);
+    struct piece piece = {
+        .work = { .bytes = word(record, layout->bytes),
+                  .graph_node = word(record, layout->node),
+                  .device = half(record, layout->device),
+                  .context = half(record, layout->context),
+                  .stream = half(record, layout->stream),
+                  .graph = half(record, layout->graph),
+                  .kind = (uint8_t)layout->work,
+                  .copy_kind = layout->copy ? transfer_of(record[layout->copy]) : 0 },
+        .start = word(record, layout->start),
+        .end = word(record, layout->end),
+        .correlation = half(record, layout->correlation),
+    };
+    if (piece.start == 0 || piece.end < piece.start)
+        return false;
+    const bool is_body = piece.work.graph != 0 && piece.correlation == 0;
+    if (is_body && waiting_count < WAITING) {
+        piece.work.kernel = name ? host->text(name) : 0;
+        waiting[waiting_count++] = piece;
+        return true;
+    }
+    if (piece.work.graph != 0 && !is_body)
+        ct_graph_launches_note(piece.work.graph, piece.correlation, piece.start);
+    piece.work.kernel = string_of(host, memos, name);
+    pass(host, &piece, limits);
+    return true;
 }
 
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,
@@ -181,11 +213,27 @@ void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cup
     uint64_t without_times = 0;
     for (uint8_t *record = NULL; cupti->ActivityGetNextRecord(buffer, valid, &record) == 0;) {
         const struct layout *layout = layout_of(record);
-        if (layout && layout->least <= valid - (size_t)(record - buffer) && is_within(layout, record, limits))
-            without_times += !read_record(host, layout, record, memos);
+        if (layout && layout->least <= valid - (size_t)(record - buffer))
+            without_times += !read_record(host, layout, record, limits, memos);
     }
     for (int i = 0; i < MEMOS; i++)
         host->release(memos[i].string);
     if (without_times)
         host->drop(without_times);
+}
+
+void ct_activity_settle(const struct ct_gpu_host *host, const struct ct_activity_limits *limits, bool is_last)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < waiting_count; i++) {
+        struct piece *piece = &waiting[i];
+        piece->correlation = ct_graph_launches_find(piece->work.graph, piece->start);
+        if (piece->correlation == 0 && !is_last && piece->collections++ < PATIENCE) {
+            waiting[kept++] = *piece;
+            continue;
+        }
+        pass(host, piece, limits);
+        host->release(piece->work.kernel);
+    }
+    waiting_count = kept;
 }

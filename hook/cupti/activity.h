@@ -19,5 +19,9 @@ struct ct_activity_limits {
  * as dropped. */
 void ct_activity_read(const struct ct_gpu_host *host, const struct ct_cupti *cupti, uint8_t *buffer,
                       size_t valid, const struct ct_activity_limits *limits);
+/* Passes work in bodies of conditional nodes on, once its launch is known, or after some collections. Must be
+ * called after each collection of buffers. `is_last` leaves none. */
+void ct_activity_settle(const struct ct_gpu_host *host, const struct ct_activity_limits *limits,
+                        bool is_last);
 
 #endif

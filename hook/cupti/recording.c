@@ -2,6 +2,7 @@
 #include "activity.h"
 #include "buffers.h"
 #include "cupti.h"
+#include "graph_launches.h"
 #include "other_tool.h"
 
 #include <stdatomic.h>
@@ -188,6 +189,7 @@ static int32_t enable(void)
     atomic_store(&has_own_clock, true);
     atomic_store(&first_unnoted, UINT32_MAX);
     atomic_store(&is_noting, true);
+    ct_graph_launches_forget();
     int32_t result = cupti.ActivityRegisterTimestampCallback(timestamp);
     if (result == 0)
         result = cupti.ActivityRegisterCallbacks(request, complete);
@@ -201,15 +203,20 @@ static int32_t enable(void)
 
 /* ---- recording ---- */
 
-static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
+static struct ct_activity_limits limits(void)
 {
-    (void)unused;
-    const struct ct_activity_limits limits = {
+    return (struct ct_activity_limits){
         .after = atomic_load(&earlier),
         .before = atomic_load(&first_unnoted),
         .without_nodes = graphs == CT_GPU_FORM_WHOLE,
     };
-    ct_activity_read(host, &cupti, buffer, valid, &limits);
+}
+
+static void read_buffer(uint8_t *buffer, size_t valid, void *unused)
+{
+    (void)unused;
+    const struct ct_activity_limits now = limits();
+    ct_activity_read(host, &cupti, buffer, valid, &now);
 }
 
 static void collect(uint32_t flag)
@@ -217,6 +224,8 @@ static void collect(uint32_t flag)
     size_t dropped = 0;
     cupti.ActivityFlushAll(flag);
     ct_buffers_read(read_buffer, NULL);
+    const struct ct_activity_limits now = limits();
+    ct_activity_settle(host, &now, flag == CT_CUPTI_FLUSH_FORCED);
     if (cupti.ActivityGetNumDroppedRecords(NULL, 0, &dropped) != 0)
         dropped = 0;
     host->drop(dropped);
