@@ -50,7 +50,7 @@ static uint64_t change_mask(int how, uint64_t mask)
 
 uint64_t ct_system_block_signals(void)
 {
-    return change_mask(SIG_BLOCK, ~CT_FAULT_SIGNALS);
+    return change_mask(SIG_BLOCK, ~(CT_FAULT_SIGNALS | CT_SETXID_SIGNAL));
 }
 
 void ct_system_mask_signals(uint64_t mask)

@@ -36,7 +36,7 @@ void ct_system_end(void);
 /* Like ct_system_begin(), but succeeds even if the hook is silenced. Used only to finish releasing a lock,
  * which includes waking its waiters. */
 void ct_system_begin_anyway(void);
-/* Blocks the thread's signals, except those of faults (fault_signals.h), which stay as they are. Returns the
+/* Blocks the thread's signals, except those in fault_signals.h, which stay as they are. Returns the
  * previous mask, in which the lowest bit is signal 1. Both functions must be called between ct_system_begin()
  * and ct_system_end(). */
 uint64_t ct_system_block_signals(void);

@@ -9,6 +9,7 @@
  *   pager       the allocator writes to a page of a file that a handler of SIGBUS makes longer
  *   misaligned  the calls are made with a stack that is not aligned to 16 bytes
  *   deep        the allocator uses 3 MiB of stack
+ *   setxid      the allocator waits until another thread has called seteuid()
  *   thread      the calls are made in a thread, on memory that the program has chosen, in several mappings
  * A visit must leave the calls alone in these modes:
  *   split       the calls are made in a signal handler, on a stack that consists of several mappings
@@ -245,6 +246,44 @@ static void prepare_unshared(void)
     call_by_unshared();
 }
 
+/* In seteuid(), the C library waits for all threads. */
+static __thread bool changes_user;
+
+static void *change_user(void *unused)
+{
+    changes_user = true;
+    for (;;) {
+        pthread_barrier_wait(&begins);
+        ensure(seteuid(geteuid()) == 0, "seteuid() failed\n");
+        pthread_barrier_wait(&ends);
+    }
+    return unused;
+}
+
+static void await_change(void)
+{
+    if (changes_user)
+        return;
+    changes_user = true; /* a function of the allocator may call another */
+    pthread_barrier_wait(&begins);
+    pthread_barrier_wait(&ends);
+    changes_user = false;
+}
+
+static void prepare_change(void)
+{
+    pthread_t thread;
+    pthread_barrier_init(&begins, NULL, 2);
+    pthread_barrier_init(&ends, NULL, 2);
+    ensure(pthread_create(&thread, NULL, change_user, NULL) == 0, "no thread\n");
+}
+
+static int call_with_change(void)
+{
+    await_change();
+    return call();
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool calls_within;
 
@@ -276,6 +315,7 @@ static const struct mode {
     { "pager", prepare_pager, call_with_pager, touch_page },
     { "misaligned", NULL, call_misaligned, NULL },
     { "deep", NULL, call, use_stack },
+    { "setxid", prepare_change, call_with_change, await_change },
     { "thread", NULL, call_by_thread, NULL },
     { "split", prepare_split, call_by_signal, NULL },
     { "coroutine", prepare_coroutine, call_by_signal, NULL },

@@ -135,7 +135,7 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     data->find_cancel_type = plan->find_cancel_type;
     data->find_atfork = plan->find_atfork;
     data->asked_stack = 0;
-    data->kept_out = ~CT_FAULT_SIGNALS;
+    data->kept_out = ~(CT_FAULT_SIGNALS | CT_SETXID_SIGNAL);
     snprintf(data->path, sizeof(data->path), "%s", "");
     memset(data->why, 0, sizeof(data->why));
     data->visit = *plan->visit;
