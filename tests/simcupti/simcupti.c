@@ -217,10 +217,10 @@ EXPORTED int32_t cuptiUnsubscribe(void *handle)
     REFUSABLE;
     if (handle != &subscriber || !atomic_load(&callback))
         return SIMCUPTI_INVALID_PARAMETER;
+    simcupti_log("unsubscribe\n"); /* before another subscriber can log that it has subscribed */
     pthread_mutex_lock(&lock);
     forget_subscriber();
     pthread_mutex_unlock(&lock);
-    simcupti_log("unsubscribe\n");
     return SIMCUPTI_SUCCESS;
 }
 
